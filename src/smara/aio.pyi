@@ -55,7 +55,7 @@ from smara.codegraph.models import (
     SymbolCard,
     TreeStatus,
 )
-from smara.commits.commits import Progress
+from smara.commits.commits import Progress as CommitsProgress
 from smara.commits.models import Commit, CommitReport, LineReason
 from smara.config import Settings
 from smara.context.models import (
@@ -77,6 +77,8 @@ from smara.core.ids import IdMaker
 from smara.core.scope import Scope
 from smara.database.projects import Project
 from smara.database.session import Session
+from smara.decisions.decisions import Progress
+from smara.decisions.models import Decision, DecisionPage, DecisionReport
 from smara.knowledge.audit import Audit
 from smara.knowledge.decay import ConfidenceNow, FileHistory, Staleness
 from smara.knowledge.gate import SessionType
@@ -147,10 +149,10 @@ from smara.search.models import (
     Answer,
     Hit,
     MemoryAnswer,
-    ObservationHit,
+    ObservationAnswer,
     PackedAnswer,
     TaskAnswer,
-    ThreadHit,
+    ThreadAnswer,
 )
 from smara.tasks.models import (
     CloseReason,
@@ -494,8 +496,27 @@ class AsyncWorking:
     ) -> str: ...
     async def render_by_author(self, limits: Mapping[str, int]) -> str: ...
 
+class AsyncDecisions:
+    async def update(
+        self,
+        limit: int = ...,
+        *,
+        idle_seconds: float = ...,
+        has_time: Callable[[], bool] = ...,
+        progress: Progress | None = ...,
+    ) -> DecisionReport: ...
+    async def read(self, thread_id: str) -> DecisionReport: ...
+    async def list(
+        self, *, state: State = ..., path: str | None = ..., limit: int = ..., offset: int = ...
+    ) -> DecisionPage: ...
+    async def get(self, decision_id: str) -> Decision: ...
+    async def why(self, decision_id: str) -> Why: ...
+    async def search(self, text: str, limit: int = ...) -> builtins.list[Decision]: ...
+
 class AsyncCommits:
-    async def update(self, limit: int = ..., progress: Progress | None = ...) -> CommitReport: ...
+    async def update(
+        self, limit: int = ..., progress: CommitsProgress | None = ...
+    ) -> CommitReport: ...
     async def name_functions(self, limit: int = ...) -> int: ...
     async def get(self, sha: str) -> Commit: ...
     async def why(self, path: str, function: str | None = ...) -> list[LineReason]: ...
@@ -934,7 +955,9 @@ class AsyncMoments:
         files: Sequence[str] = ...,
         known_texts: Sequence[str] = ...,
     ) -> Injection | None: ...
-    async def first_message(self, session_id: str, text: str) -> Injection | None: ...
+    async def first_message(
+        self, session_id: str, text: str, *, is_first: bool = ...
+    ) -> Injection | None: ...
     async def before_tool(
         self,
         session_id: str,
@@ -1104,6 +1127,7 @@ class AsyncMemory:
     history: AsyncHistory
     tasks: AsyncTasks
     working: AsyncWorking
+    decisions: AsyncDecisions
     commits: AsyncCommits
     memories: AsyncMemories
     observations: AsyncObservations
@@ -1169,7 +1193,7 @@ class AsyncMemory:
         until: int | str | datetime | None = ...,
         min_score: float | None = ...,
         deep: bool = ...,
-    ) -> list[ThreadHit]: ...
+    ) -> ThreadAnswer: ...
     async def search_tasks(
         self,
         query: str,
@@ -1195,7 +1219,7 @@ class AsyncMemory:
     ) -> MemoryAnswer: ...
     async def search_observations(
         self, query: str, limit: int = ..., *, thread_id: str | None = ...
-    ) -> list[ObservationHit]: ...
+    ) -> ObservationAnswer: ...
     async def search_pattern(self, pattern: str) -> Hit | None: ...
     async def complete(self, prefix: str, limit: int = ...) -> list[str]: ...
     async def pack(

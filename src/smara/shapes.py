@@ -17,6 +17,7 @@ from smara.errors import InvalidInputError
 if TYPE_CHECKING:  # a command that lists threads must not load the models of every room
     from smara.commits.models import Commit, LineReason
     from smara.core.freshness import Freshness
+    from smara.decisions.models import Decision
     from smara.knowledge.models import Evidence, TypedMemory
     from smara.messages.models import Message
     from smara.observations.models import Observation

@@ -319,7 +319,7 @@ class Learner:
         return self.learned
 
     def read_decisions(self, progress: Callable[[int, int], None] | None = None) -> None:
-        """Read the new sessions for what people decided; errors must not fail the import."""
+        """Read new sessions for decisions; errors must not fail the import."""
         try:
             self.learned.decisions += self._memory.decisions.update(progress=progress).added
         except SmaraError as error:

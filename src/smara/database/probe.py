@@ -59,13 +59,13 @@ class SqliteProbe:
         return str(row[0]) if row else ""
 
     def rows(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
-        """The rows that a statement gives; every statement names its ``:project``."""
+        """Return the rows of a statement, which names its ``:project``."""
         if ":project" not in sql:
             raise AssertionError(f"statement without a wall: {sql}")
         return list(self._connection.execute(sql, {"project": self._project_no, **values}))
 
     def records(self, term: str, kind: int, limit: int) -> list[int]:
-        """The numbers of records of a kind that hold a term, newest first."""
+        """Return records of a kind that hold a term, newest first."""
         escaped = term.replace('"', '""')
         rows = self._connection.execute(
             "SELECT DISTINCT rowid >> 16 FROM record_index WHERE record_index MATCH ?"

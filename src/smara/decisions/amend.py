@@ -1,4 +1,4 @@
-"""Settle how a new decision stands to older ones about the same thing.
+"""Supersede or carry over older decisions about the same thing.
 
 A person's newer word replaces the older one where both speak of the same point; what it does not
 touch still stands and is carried into the new record. So the rule in force is whole, and words
@@ -24,7 +24,7 @@ _LONGEST_GIVEN_UP = 200
 
 
 class Amendment(NamedTuple):
-    """What stays of an older decision, and what is given up."""
+    """A change of an older decision: what stays, what is given up."""
 
     older: TypedMemory
     carried: tuple[Evidence, ...]
@@ -32,7 +32,7 @@ class Amendment(NamedTuple):
 
 
 def amendment(draft: Draft, older: TypedMemory) -> Amendment | None:
-    """Return how a draft amends an older decision; None if it is about another point."""
+    """Return how a draft amends an older decision, or None."""
     new_texts = [draft.rule, *(each.text for each in draft.quotations)]
     new = content_terms(" ".join(new_texts))
     listed = [(each, text) for each in older.evidence for text in sentences(each.quote or "")]

@@ -1,4 +1,4 @@
-"""Assemble what was decided in a session from the words of both sides.
+"""Assemble the decisions of a session from both sides' words.
 
 A session is cut into stretches about one thing. Sentences of the person are scored one by one;
 a stretch is a decision if one of them is sure, or if the whole talk is one: the person mostly
@@ -17,8 +17,8 @@ from typing import Literal, NamedTuple
 
 from smara.core.extract import shorten
 from smara.decisions.utterances import (
-    Turn,
-    Utterance,
+    Sentence,
+    SpokenTurn,
     content_terms,
     count_signs,
     names_in,
@@ -81,7 +81,7 @@ def _weights() -> dict[str, dict[str, float]]:
 
 
 def weigh(facts: dict[str, float], kind: Literal["work", "talk"] = "work") -> float:
-    """Return how likely a sentence with some facts decides something, from 0 to 1.
+    """Return the probability that a sentence decides something.
 
     Where an agent works, a sentence is mostly a request; in a talk, mostly a statement.
     """
@@ -90,7 +90,7 @@ def weigh(facts: dict[str, float], kind: Literal["work", "talk"] = "work") -> fl
     return 1 / (1 + math.exp(-max(-30.0, min(30.0, total))))
 
 
-def assemble(turns: Sequence[Turn]) -> list[Draft]:
+def assemble(turns: Sequence[SpokenTurn]) -> list[Draft]:
     """Return the decisions of a session, oldest first."""
     weighed = [(weigh(each.facts), each) for each in read_utterances(turns)]
     found = []
@@ -101,10 +101,10 @@ def assemble(turns: Sequence[Turn]) -> list[Draft]:
     return found
 
 
-Weighed = tuple[float, Utterance]
+Weighed = tuple[float, Sentence]
 
 
-def _stretches(turns: Sequence[Turn], weighed: Sequence[Weighed]) -> list[list[Weighed]]:
+def _stretches(turns: Sequence[SpokenTurn], weighed: Sequence[Weighed]) -> list[list[Weighed]]:
     """Cut the person's sentences where the work, the time or the subject changes."""
     found: list[list[Weighed]] = []
     last, terms = -1, set[str]()
@@ -125,7 +125,7 @@ def _stretches(turns: Sequence[Turn], weighed: Sequence[Weighed]) -> list[list[W
     return found
 
 
-def _draft(turns: Sequence[Turn], stretch: Sequence[Weighed]) -> Draft | None:
+def _draft(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed]) -> Draft | None:
     stated = [pair for pair in stretch if not pair[1].facts["question"]]
     if not stated:
         return None
@@ -160,12 +160,12 @@ def _draft(turns: Sequence[Turn], stretch: Sequence[Weighed]) -> Draft | None:
     )
 
 
-def _words(turn: Turn) -> str:
+def _words(turn: SpokenTurn) -> str:
     return own_text(turn.text) if turn.speaker == "person" else turn.text[:6_000]
 
 
 def _talk_score(
-    turns: Sequence[Turn], replies: Sequence[Weighed], stated: Sequence[Weighed]
+    turns: Sequence[SpokenTurn], replies: Sequence[Weighed], stated: Sequence[Weighed]
 ) -> float:
     """Return how likely a talk as a whole decides something; 0 if work is done in it.
 
@@ -175,10 +175,10 @@ def _talk_score(
     if len(replies) < 2:
         return 0.0
     first, last = stated[0][1].turn, stated[-1][1].turn
-    told = [turn for turn in turns[first : last + 2] if turn.speaker == "agent"]
-    if any(turn.calls for turn in told):
+    answers = [turn for turn in turns[first : last + 2] if turn.speaker == "agent"]
+    if any(turn.calls for turn in answers):
         return 0.0
-    if sum(len(turn.text) for turn in told) <= _TALK_CHARACTERS * len(told):
+    if sum(len(turn.text) for turn in answers) <= _TALK_CHARACTERS * len(answers):
         return math.fsum(weight for weight, _ in replies) / len(replies)
     if last - first > _MOST_OF_LONG_TALK:
         return 0.0
@@ -188,7 +188,7 @@ def _talk_score(
     return math.fsum(weights) / len(weights) + _SUMMARY_WEIGHT * coverage
 
 
-def _summary(turns: Sequence[Turn], chosen: Sequence[Quotation]) -> Quotation | None:
+def _summary(turns: Sequence[SpokenTurn], chosen: Sequence[Quotation]) -> Quotation | None:
     """Return the agent's turn that sums up most of what the person said, if one does."""
     spoken = content_terms(" ".join(each.text for each in chosen))
     first, last = chosen[0].turn, chosen[-1].turn
@@ -196,8 +196,8 @@ def _summary(turns: Sequence[Turn], chosen: Sequence[Quotation]) -> Quotation | 
     for number in range(first + 1, min(last + 2, len(turns))):
         if turns[number].speaker != "agent":
             continue
-        told = sentences(own_text(turns[number].text))
-        text = " ".join(each for each in told if not each.endswith(("?", "？")))
+        listed = sentences(own_text(turns[number].text))
+        text = " ".join(each for each in listed if not each.endswith(("?", "？")))
         share = len(content_terms(text) & spoken) / max(6, len(spoken))
         # Of two that say as much, the later one knows more.
         if text and share >= best.weight - 0.02:
@@ -205,7 +205,7 @@ def _summary(turns: Sequence[Turn], chosen: Sequence[Quotation]) -> Quotation | 
     return best if best.turn >= 0 else None
 
 
-def _taken_up(turns: Sequence[Turn], chosen: Sequence[Quotation]) -> Quotation | None:
+def _taken_up(turns: Sequence[SpokenTurn], chosen: Sequence[Quotation]) -> Quotation | None:
     """Return the agent's next sentence that repeats what the person decided, if one does."""
     number = chosen[-1].turn + 1
     if number >= len(turns) or turns[number].speaker != "agent":
@@ -222,7 +222,7 @@ def _taken_up(turns: Sequence[Turn], chosen: Sequence[Quotation]) -> Quotation |
     return best
 
 
-def _rejected(turns: Sequence[Turn], stretch: Sequence[Weighed]) -> list[Quotation]:
+def _rejected(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed]) -> list[Quotation]:
     """Return what the agent had proposed where the person's answer begins with a refusal."""
     found = []
     for number in dict.fromkeys(each.turn for _, each in stretch):
@@ -231,9 +231,9 @@ def _rejected(turns: Sequence[Turn], stretch: Sequence[Weighed]) -> list[Quotati
         if before is None or before.speaker != "agent" or not listed[0].facts["refuses at once"]:
             continue
         spoken = content_terms(turns[number].text)
-        told = [each for each in sentences(own_text(before.text)) if len(content_terms(each)) > 2]
-        if told:
-            best = max(told, key=lambda each: len(content_terms(each) & spoken))
+        offers = [each for each in sentences(own_text(before.text)) if len(content_terms(each)) > 2]
+        if offers:
+            best = max(offers, key=lambda each: len(content_terms(each) & spoken))
             found.append(Quotation(number - 1, shorten(best, 240), 0.0))
     return found
 
@@ -241,7 +241,7 @@ def _rejected(turns: Sequence[Turn], stretch: Sequence[Weighed]) -> list[Quotati
 _CODE_NAME = re.compile(r"[\w-]+\.\w{1,5}\b|\w+_\w+|\w+\(\)|`")
 
 
-def _is_wish(best: Utterance, chosen: Sequence[Quotation]) -> bool:
+def _is_wish(best: Sentence, chosen: Sequence[Quotation]) -> bool:
     """Return True for a rule for all of the work, not for one thing in the code."""
     facts = best.facts
     is_general = (

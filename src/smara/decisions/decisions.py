@@ -21,7 +21,7 @@ from smara.decisions.line import LONGEST, decision_line
 from smara.decisions.models import Decision, DecisionPage, DecisionReport
 from smara.decisions.recall import recall
 from smara.decisions.store import DecisionRow, DecisionStore, WaitingThread
-from smara.decisions.utterances import Turn, names_in
+from smara.decisions.utterances import SpokenTurn, names_in
 from smara.errors import NotFoundError
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import AddResult, Evidence, NewMemory, State, TypedMemory
@@ -30,8 +30,7 @@ from smara.knowledge.store import KnowledgeStore
 from smara.messages.models import Message
 from smara.messages.store import MessageStore
 from smara.observations.models import taint_of
-from smara.observations.offline.exchanges import ToolCall, read
-from smara.observations.offline.exchanges import Utterance as Spoken
+from smara.observations.offline.exchanges import ToolCall, Utterance, read
 
 MOST_THREADS = 1_000
 IDLE_SECONDS = 120.0
@@ -101,7 +100,7 @@ class Decisions:
         return _report(threads, counts, is_all=threads == len(waiting))
 
     def read(self, thread_id: str) -> DecisionReport:
-        """Read one session for what was decided in it, as it is now.
+        """Read one session for its decisions.
 
         Args:
             thread_id: The session; an unknown one is fine.
@@ -136,6 +135,9 @@ class Decisions:
     def get(self, decision_id: str) -> Decision:
         """Return a decision by its id.
 
+        Args:
+            decision_id: Any id of its memory.
+
         Raises:
             NotFoundError: If there is no such decision.
         """
@@ -151,11 +153,18 @@ class Decisions:
         return found[0]
 
     def why(self, decision_id: str) -> Why:
-        """Explain a decision: its messages, its trust, what it took the place of."""
+        """Explain a decision: messages, trust, and what it superseded.
+
+        Args:
+            decision_id: Any id of its memory.
+
+        Returns:
+            The explanation of its memory.
+        """
         return self._memories().why(self.get(decision_id).id)
 
     def search(self, text: str, limit: int = 5) -> builtins.list[Decision]:
-        """Return the decisions in force that a text is about, the surest first.
+        """Return the decisions in force about a text's subject.
 
         Args:
             text: A question, or the description of a task.
@@ -209,7 +218,7 @@ class Decisions:
             self._store.advance(session, thread.no, thread.last_seq)
 
     def _evidence(
-        self, turns: Sequence[Turn], draft: Draft
+        self, turns: Sequence[SpokenTurn], draft: Draft
     ) -> tuple[builtins.list[Evidence], Draft]:
         """Return a draft's quotations as evidence, one a message.
 
@@ -220,14 +229,14 @@ class Decisions:
             quotes.setdefault(turns[each.turn].message_id, []).append(each.text)
         found = [Evidence(message_id=no, quote=" ".join(texts)) for no, texts in quotes.items()]
         if draft.wording is not None:
-            said = Evidence(message_id=turns[draft.wording.turn].message_id)
+            source = Evidence(message_id=turns[draft.wording.turn].message_id)
             with self._store.database.read() as session:
-                if any(each.taint for each in self._sources.shown(session, [said])):
+                if any(each.taint for each in self._sources.shown(session, [source])):
                     draft = draft._replace(wording=None)
         return found, draft
 
     def _amended(
-        self, thread: WaitingThread, turns: Sequence[Turn], draft: Draft
+        self, thread: WaitingThread, turns: Sequence[SpokenTurn], draft: Draft
     ) -> builtins.list[Amendment]:
         """Return the decisions in force that a draft amends: older ones of other sessions."""
         text = " ".join((draft.rule, *(each.text for each in draft.quotations)))
@@ -303,13 +312,13 @@ class Decisions:
         own = {each.quote for each in memory.evidence}
         if rule == memory.content and all(each.quote in own for each in evidence):
             return False
-        kept = [each for each in memory.evidence if each.quote in memory.data.get("earlier", ())]
+        carried = [each for each in memory.evidence if each.quote in memory.data.get("earlier", ())]
         after = self._memories().update(
             memory.id,
             by="system",
             session_id=thread.id,
             content=rule,
-            evidence=[*evidence, *kept][:_MOST_EVIDENCE],
+            evidence=[*evidence, *carried][:_MOST_EVIDENCE],
             data={"wording": "agent" if draft.wording is not None else "person"},
         )
         with self._store.database.write() as session:
@@ -365,30 +374,33 @@ def _report(threads: int, counts: Counter[str], is_all: bool = True) -> Decision
     )
 
 
-def turns_of(messages: Sequence[Message]) -> list[Turn]:
-    """Return what was said in turns; words of programs and of other agents are left out."""
+def turns_of(messages: Sequence[Message]) -> list[SpokenTurn]:
+    """Return the turns of a session.
+
+    Words of programs and of other agents are left out.
+    """
     ids = {message.seq: message.id for message in messages}
     outside = {
         message.seq for message in messages if message.role == "user" and taint_of([message])
     }
-    turns: list[Turn] = []
+    turns: list[SpokenTurn] = []
     for exchange in read(messages)[0]:
         words = [
             each for each in exchange.words if each.voice == "user" and each.seq not in outside
         ]
         if words:
             text = "\n".join(each.text for each in words)
-            turns.append(Turn("person", text, ids.get(words[0].seq, ""), words[0].at))
+            turns.append(SpokenTurn("person", text, ids.get(words[0].seq, ""), words[0].at))
         calls = sum(isinstance(each, ToolCall) for each in exchange.steps)
-        told = [
+        answers = [
             each
             for each in exchange.steps
-            if isinstance(each, Spoken) and each.voice == "assistant"
+            if isinstance(each, Utterance) and each.voice == "assistant"
         ]
-        if told or calls:
-            text = "\n".join(each.text for each in told)
-            last = told[-1] if told else exchange.steps[-1]
-            turns.append(Turn("agent", text, ids.get(last.seq, ""), last.at, calls))
+        if answers or calls:
+            text = "\n".join(each.text for each in answers)
+            last = answers[-1] if answers else exchange.steps[-1]
+            turns.append(SpokenTurn("agent", text, ids.get(last.seq, ""), last.at, calls))
     return turns
 
 

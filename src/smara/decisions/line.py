@@ -30,7 +30,7 @@ def decision_line(
     is_agents_wording: bool,
     most: int = LONGEST,
 ) -> str:
-    """Return a decision as a line: the rule, the person's words, what was rejected.
+    """Render the rule, the person's words and the rejected proposals.
 
     What the summary says already is not quoted again, the longest quotations go first when room
     is short.
@@ -46,19 +46,19 @@ def decision_line(
         text = f", as the agent summed it up: {_quoted(rule, _LONGEST_RULE)} The person:"
     else:
         text = ":"
-    kept = (
+    carried = (
         f" Still standing from before: {_quoted(' '.join(earlier), _LONGEST_EARLIER)}"
         if earlier
         else ""
     )
-    refused = kept + refused
+    refused = carried + refused
     room = most - len(head) - len(end) - len(text) - len(refused)
-    said = [_quoted(each, room) for each in quotations]
-    while said and sum(map(len, said)) + len(said) > room:
-        said.remove(max(said, key=len))
-    if not said:
+    words = [_quoted(each, room) for each in quotations]
+    while words and sum(map(len, words)) + len(words) > room:
+        words.remove(max(words, key=len))
+    if not words:
         text = text.removesuffix(" The person:")
-    return f"{head}{text}{''.join(f' {each}' for each in said)}{refused}{end}"
+    return f"{head}{text}{''.join(f' {each}' for each in words)}{refused}{end}"
 
 
 def _plain(text: str, most: int) -> str:

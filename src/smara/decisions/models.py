@@ -15,7 +15,7 @@ from smara.knowledge.models import TypedMemory
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a person decided in a session, in the words of its messages."""
+    """A rule that a person settled in a session, with quotations."""
 
     memory: TypedMemory
     thread_id: str
@@ -35,17 +35,17 @@ class Decision:
 
     @property
     def quotations(self) -> tuple[str, ...]:
-        """What the person said."""
+        """The person's words."""
         return tuple(each.quote for each in self.memory.evidence if each.quote)
 
     @property
     def rejected(self) -> tuple[str, ...]:
-        """What was proposed or held before, and refused."""
+        """The proposals that were refused, and what held before."""
         return tuple(map(str, self.memory.data.get("alternatives", ())))
 
     @property
     def decided_at(self) -> int:
-        """When it was said (ms)."""
+        """The time of the decision (ms)."""
         return self.memory.evidence_at
 
     @property

@@ -1,4 +1,4 @@
-"""Decide if a message is about something that was decided, by an absolute measure.
+"""Decide if a message is about a decision, by an absolute measure.
 
 In any store something is nearest to any message. So the shared terms are weighed by how rare
 they are, here and in what developers write anywhere, and a record passes only if the weight is
@@ -125,7 +125,7 @@ def _common() -> dict[str, float]:
 
 
 def recall_by_probe(look: SqliteProbe, text: str, actor: str) -> list[dict[str, str]]:
-    """Return the decisions in force that a message is about, as they are told.
+    """Return the lines of decisions in force about a message.
 
     One that was changed since its line was written is left out.
     """

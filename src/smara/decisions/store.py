@@ -1,4 +1,4 @@
-"""Store where decisions were found and how they are told: SQL and row mapping."""
+"""Store the places and lines of decisions: SQL and row mapping."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class DecisionStore(ProjectStore):
     """The tables ``decisions`` and ``decision_cursors`` of one project."""
 
     def waiting(self, session: Session, before_ms: int, limit: int) -> list[WaitingThread]:
-        """Return sessions with new messages that are silent since a time, oldest first."""
+        """Return silent sessions with new messages, oldest first."""
         rest = " AND t.updated_at <= ? ORDER BY t.updated_at, t.no LIMIT ?"
         return self._waiting(session, rest, before_ms, limit)
 
@@ -162,10 +162,11 @@ class DecisionStore(ProjectStore):
 
 
 def indexed_decisions(session: Session, newest: int = 0) -> Iterator[tuple[int, int, str]]:
-    """Yield every project's decisions in force for the index, those above a number."""
+    """Yield every project's decisions above a number, for the index."""
     for no, project_no, about in session.all(
         "SELECT d.memory_no, d.project_no, d.about FROM decisions d JOIN memories m"
-        " ON m.no = d.memory_no WHERE m.deprecated_at IS NULL AND d.memory_no > ? ORDER BY d.memory_no",
+        " ON m.no = d.memory_no WHERE m.deprecated_at IS NULL AND d.memory_no > ?"
+        " ORDER BY d.memory_no",
         (newest,),
     ):
         yield int(no), int(project_no), about

@@ -1,4 +1,4 @@
-"""Read what a person says in a session: own sentences, each with the facts of its exchange.
+"""Read a person's own sentences, with the facts of their exchange.
 
 What a person pasted is not the person's word. So only lines of prose count, up to the first sign
 that the rest was written elsewhere. A fact of the exchange is, for example, that the agent had
@@ -49,8 +49,8 @@ _SPECIFIC = re.compile(
 _SCRIPT = re.compile("[\u3040-\u30ff]|[\u4e00-\u9fff]")
 
 
-class Turn(NamedTuple):
-    """What one side said, up to the other's next words."""
+class SpokenTurn(NamedTuple):
+    """The words of one side, up to the other's next."""
 
     speaker: Speaker
     text: str
@@ -60,10 +60,10 @@ class Turn(NamedTuple):
     """How many tools an agent called in its turn."""
 
 
-_SILENCE = Turn("agent", "")
+_SILENCE = SpokenTurn("agent", "")
 
 
-class Utterance(NamedTuple):
+class Sentence(NamedTuple):
     """One sentence of a person, and the facts of its exchange."""
 
     turn: int
@@ -73,7 +73,7 @@ class Utterance(NamedTuple):
 
 @cache
 def signs() -> dict[str, tuple[re.Pattern[str], tuple[str, ...]]]:
-    """Return for each class of small words a pattern, and phrases without spaces around."""
+    """Return the patterns of each class of small words."""
     words: dict[str, list[str]] = {}
     runs: dict[str, list[str]] = {}
     for line in files("smara.decisions").joinpath("signs.txt").read_text("utf-8").splitlines():
@@ -109,7 +109,7 @@ def count_signs(text: str, name: str) -> int:
 
 
 def own_text(text: str) -> str:
-    """Return the lines that a person wrote by hand, without what was pasted.
+    """Return the lines that a person wrote, without pasted text.
 
     >>> own_text("Always use pnpm.\\n```\\nnpm i\\n```\\nHere is the log:\\nWe must use yarn.")
     'Always use pnpm.\\nHere is the log:'
@@ -123,7 +123,7 @@ def own_text(text: str) -> str:
         or len(written) > _DOCUMENT_LINES
         or len(text) > _DOCUMENT_CHARACTERS
     )
-    kept: list[str] = []
+    written_lines: list[str] = []
     for line in lines:
         if is_document and (_HEADING.match(line) or _BULLET.match(line) or line == "```"):
             break  # what follows was written elsewhere
@@ -131,10 +131,10 @@ def own_text(text: str) -> str:
             continue
         if is_document and len(line) > LONGEST_SENTENCE:
             break
-        kept.append(line.strip())
+        written_lines.append(line.strip())
         if line.rstrip().endswith((":", "：")) and count_signs(line, "report"):
             break  # it introduces somebody else's words
-    return "\n".join(kept)
+    return "\n".join(written_lines)
 
 
 def _is_code(line: str) -> bool:
@@ -192,23 +192,23 @@ def _small() -> frozenset[str]:
         "the a an and or of to in on for is are be it its that this with as i you your my me at by "
         "from than into do does was were will would can have has had they them there their also le "
         "la les un une des du de et ou en est sont ce cette il elle je tu vous der die das ein "
-        "eine und oder ist sind im in zu mit von für auf el los las una y o es son en con por para o os "
-        "um uma e é são em com 的 了 是 在 和 は が を に で と の も"
+        "eine und oder ist sind im in zu mit von für auf el los las una y o es son en con por para "
+        "o os um uma e é são em com 的 了 是 在 和 は が を に で と の も"
     )
     found = analyze(f"{phrases} {more}")
     return frozenset((*found.prose.split(), *found.code.split()))
 
 
-def read_utterances(turns: Sequence[Turn]) -> list[Utterance]:
+def read_utterances(turns: Sequence[SpokenTurn]) -> list[Sentence]:
     """Return the person's own sentences, each with the facts of its exchange."""
-    found: list[Utterance] = []
+    found: list[Sentence] = []
     for number, turn in enumerate(turns):
         if turn.speaker != "person":
             continue
         before = turns[number - 1] if number else _SILENCE
         after = turns[number + 1] if number + 1 < len(turns) else _SILENCE
         found += [
-            Utterance(number, sentence, facts)
+            Sentence(number, sentence, facts)
             for sentence, facts in _facts_of(
                 turn, before, after, turns[number + 2 : number + 3], is_first=number == 0
             )
@@ -217,7 +217,11 @@ def read_utterances(turns: Sequence[Turn]) -> list[Utterance]:
 
 
 def _facts_of(
-    turn: Turn, before: Turn, after: Turn, next_turns: Sequence[Turn], is_first: bool
+    turn: SpokenTurn,
+    before: SpokenTurn,
+    after: SpokenTurn,
+    next_turns: Sequence[SpokenTurn],
+    is_first: bool,
 ) -> Iterator[tuple[str, dict[str, float]]]:
     own = own_text(turn.text)
     uptake = content_terms(after.text[:6_000])

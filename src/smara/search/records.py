@@ -237,8 +237,10 @@ class RecordFinder:
         kind = self._source.kind
         # Commits have no vectors: their messages name what they are about. A decision is found as
         # the memory that it is.
-        if vector is not None and self._meaning is not None and (
-            kind != "commit" and kind != "decision"
+        if (
+            vector is not None
+            and self._meaning is not None
+            and (kind != "commit" and kind != "decision")
         ):
             close = dict(self._meaning.nearest(session, kind, vector, max(NEAREST, most)))
             close |= self._meaning.scores(

@@ -151,7 +151,7 @@ class Moments(ReceiptKeeper):
     def first_message(
         self, session_id: str, text: str, *, is_first: bool = True
     ) -> Injection | None:
-        """Return what was decided about a message's subject, and the state of the work it names.
+        """Return decisions about a message, and the work it names.
 
         Args:
             session_id: The host's id of the session.

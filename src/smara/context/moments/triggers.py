@@ -95,7 +95,7 @@ def subjects(finder: MemoryFinder, tasks: Tasks) -> list[Subject]:
 
 
 def decided(finder: MemoryFinder, decisions: Decisions, message: str) -> list[InjectionLine]:
-    """Return what was decided about the subject of a message, the surest first."""
+    """Return decisions about the subject of a message, surest first."""
     found = [each.memory for each in decisions.search(message[:_LONGEST_MESSAGE], _MOST)]
     return [
         line_of_memory(each, "it was decided about what the message is about")
