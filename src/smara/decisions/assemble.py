@@ -29,7 +29,7 @@ from smara.decisions.utterances import (
 
 SURE, LIKELY, POSSIBLE = 0.78, 0.5, 0.1
 """A sentence that is a decision by itself, one that belongs to one, and one that may."""
-TALK = 0.42
+TALK = 0.4
 """The least mean of a talk that decides something."""
 _TALK_CHARACTERS, _MOST_OF_LONG_TALK, _SUMMARY_WEIGHT = 800, 16, 0.5
 """The longest turns of an agent, on average, that talks instead of reporting its work."""

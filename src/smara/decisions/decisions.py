@@ -7,15 +7,19 @@ source ``said``: it may be told unasked, as a quotation, without a review. No mo
 from __future__ import annotations
 
 import builtins
+import os
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from smara.core.extract import shorten
-from smara.core.git import git_text
+from smara.core.files import read_regular
+from smara.core.git import ask_git
+from smara.core.paths import FILE_EXTENSIONS
 from smara.core.text import analyze
 from smara.database.database import Session
 from smara.database.projects import ProjectContext
-from smara.decisions.amend import Amendment, amendment
+from smara.decisions.amend import Amendment, amendment, left_by_newer
 from smara.decisions.assemble import Draft, assemble
 from smara.decisions.line import LONGEST, decision_line
 from smara.decisions.models import Decision, DecisionPage, DecisionReport
@@ -63,6 +67,7 @@ class Decisions:
         self._knowledge = knowledge
         self._sources = sources
         self._root = root
+        self._defined: tuple[str, Mapping[str, Sequence[str]]] = ("", {})
 
     def update(
         self,
@@ -86,6 +91,7 @@ class Decisions:
             What was read, added and superseded.
         """
         now_ms = self._project.clock.now_ms()
+        self._defined = ("", {})  # the code may have changed since
         with self._store.database.read() as session:
             waiting = self._store.waiting(session, now_ms - int(idle_seconds * 1_000), limit + 1)
         counts = Counter[str]()
@@ -211,9 +217,10 @@ class Decisions:
             if origin in before:
                 counts["changed"] += self._change(thread, before[origin], draft, evidence)
                 continue
-            amended = self._amended(thread, turns, draft)
-            new = self._memory(thread, draft, evidence, amended)
-            self._add(thread, origin, new, draft, counts)
+            amended, left = self._amended(thread, turns, draft)
+            if left is not None:
+                new = self._memory(thread, left, self._evidence(turns, left)[0], amended)
+                self._add(thread, origin, new, left, counts)
         with self._store.database.write() as session:
             self._store.advance(session, thread.no, thread.last_seq)
 
@@ -237,19 +244,23 @@ class Decisions:
 
     def _amended(
         self, thread: WaitingThread, turns: Sequence[SpokenTurn], draft: Draft
-    ) -> builtins.list[Amendment]:
-        """Return the decisions in force that a draft amends: older ones of other sessions."""
+    ) -> tuple[builtins.list[Amendment], Draft | None]:
+        """Return the older decisions in force that a draft amends, and what newer ones leave."""
         text = " ".join((draft.rule, *(each.text for each in draft.quotations)))
         at_ms = turns[draft.quotations[0].turn].at_ms
         with self._store.database.read() as session:
             numbers = self._recalled(session, text)[:_MOST_AMENDED]
-            older = self._knowledge.by_numbers(session, numbers).values()
-        found = [
-            amendment(draft, each)
-            for each in older
-            if each.is_active and each.session_id != thread.id and each.evidence_at <= at_ms
-        ]
-        return [each for each in found if each is not None]
+            others = self._knowledge.by_numbers(session, numbers).values()
+        found: builtins.list[Amendment] = []
+        left: Draft | None = draft
+        for each in others:
+            if not each.is_active or each.session_id == thread.id or left is None:
+                continue
+            if each.evidence_at > at_ms:
+                left = left_by_newer(left, each)
+            elif (amended := amendment(draft, each)) is not None:
+                found.append(amended)
+        return found, left
 
     def _memory(
         self,
@@ -349,19 +360,56 @@ class Decisions:
         self._store.put(session, row)
 
     def _files_of(self, draft: Draft) -> builtins.list[str]:
-        """Return the files in which what a decision names is defined, as committed."""
-        root = self._root()
+        """Return the files in which what a decision names is defined."""
         names = sorted(names_in([draft.rule, draft.about]), key=lambda each: (-len(each), each))
-        names = [each for each in names if each.isidentifier() and len(each) > 3][:_MOST_NAMES]
-        if root is None or not names:
-            return []
-        pattern = rf"({_DEFINING})[ \t]+({'|'.join(names)})([^A-Za-z0-9_]|$)"
-        found = git_text(root, "grep", "-l", "-I", "-E", "-e", pattern, "HEAD") or ""
-        paths = [line.partition(":")[2] for line in found.splitlines()]
-        return paths if len(paths) <= _MOST_FILES else []
+        found: dict[str, None] = {}
+        for name in names[:_MOST_NAMES]:
+            places = self._definitions.get(name, ())
+            # A name that stands for many things ties a decision to nothing.
+            if len(places) <= _MOST_FILES // 2:
+                found |= dict.fromkeys(places)
+        return list(found)[:_MOST_FILES]
+
+    @property
+    def _definitions(self) -> Mapping[str, Sequence[str]]:
+        """What is defined in which file of the repository as it is checked out."""
+        root = self._root()
+        if root is None:
+            return {}
+        if self._defined[0] != root:
+            self._defined = (root, definitions(root))
+        return self._defined[1]
 
 
-_DEFINING = "def|class|function|func|fn|const|let|var|type|interface|struct|enum|trait|module"
+_DEFINITION = re.compile(
+    r"\b(?:def|class|function|func|fn|const|let|var|type|interface|struct|enum|trait|module)"
+    r"[ \t]+(?:\([^)\n]{0,60}\)[ \t]*)?([A-Za-z_]\w{3,60})"
+)
+_MOST_SOURCES, _LONGEST_SOURCE, _MOST_READ = 4_000, 300_000, 24_000_000
+
+
+def definitions(root: str) -> dict[str, list[str]]:
+    """Return the names that tracked files define, with the files.
+
+    Only so much is read as takes about a second.
+    """
+    answer = ask_git(root, "ls-files", "-z", timeout_seconds=10.0)
+    paths = answer.text.split("\0") if answer is not None and answer.code == 0 else []
+    found: dict[str, list[str]] = {}
+    size = 0
+    for path in paths[:_MOST_SOURCES]:
+        if size > _MOST_READ or path.rpartition(".")[2].lower() not in FILE_EXTENSIONS:
+            continue
+        try:
+            text = read_regular(os.path.join(root, path), _LONGEST_SOURCE).decode(
+                "utf-8", "replace"
+            )
+        except OSError:
+            continue
+        size += len(text)
+        for name in set(_DEFINITION.findall(text)):
+            found.setdefault(name, []).append(path)
+    return found
 
 
 def _report(threads: int, counts: Counter[str], is_all: bool = True) -> DecisionReport:

@@ -151,7 +151,7 @@ _DECISION = 7
 _IN_FORCE = (
     "SELECT m.no FROM memories m WHERE m.no IN (SELECT value FROM json_each(:ids))"
     " AND +m.project_no = :project AND m.deprecated_at IS NULL AND m.stale_at IS NULL"
-    " AND (m.taint = '[]' OR m.is_verified = 1)"
+    " AND (m.taint IN ('', '[]') OR m.is_verified = 1)"
     " AND (m.visibility <> 'personal' OR m.created_by = :actor)"
 )
 _LINES = (

@@ -31,7 +31,7 @@ _BULLET = re.compile(r"^\s*(?:[-*+•·–]|\(?\d{1,2}[.)、]|[a-z][.)])\s+")
 _HEADING = re.compile(r"\s{0,3}(?:#{1,6}\s|={4,}|-{4,}|\*\*[^*]{3,80}\*\*:?\s*$)")
 _SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[^\s])|(?<=[。！？；])")
 _SHORTENED = re.compile(
-    r"\b(?:e\.g|i\.e|etc|vs|approx|cf|z\.B|d\.h|bzw|p\.ej|ej|no|Nr|Mr|Dr)\.$", re.I
+    r"\b(?:e\.g|i\.e|etc|vs|approx|cf|z\.B|d\.h|bzw|p\.ej|ej|Nr|Mr|Dr)\.$", re.I
 )
 _LONG_QUOTATION = re.compile(r"[\"“«„]([^\"“”«»„]{25,}?)[\"”»“]")
 _CODE = re.compile(
