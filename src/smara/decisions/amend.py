@@ -81,7 +81,7 @@ def _amounts(texts: Iterable[str]) -> set[tuple[str, str]]:
 
 
 def left_by_newer(draft: Draft, newer: TypedMemory) -> Draft | None:
-    """Return what a newer decision leaves of an older draft; None for nothing.
+    """Return what a newer decision leaves of an older draft.
 
     Sessions may be read out of their order, as when older ones are imported later.
     """
