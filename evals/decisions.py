@@ -89,6 +89,12 @@ class Outcome:
         return self.is_needed and not self.missing
 
     @property
+    def is_opened(self) -> bool:
+        """Whether the start told more than where the last session was left."""
+        rest = _LAST_SESSION.sub("", self.told.texts["start"])
+        return any(line.startswith("- ") for line in rest.splitlines())
+
+    @property
     def is_answered(self) -> bool:
         """Whether anything was told after the start."""
         return any(self.told.texts[moment] for moment in MOMENTS[1:])
@@ -163,14 +169,16 @@ _LAST_SESSION = re.compile(r"^The last session \([^\n]*", re.MULTILINE)
 """Where the work was left, at the start: a request of the last session is no rule, and with one
 session of the past it would always be the one with the rule.
 """
-_MARKED_TAIL = re.compile(rf"\b{_MARK}\b[^\n:“\"]{{0,60}}[:“\"][^\n]*", re.IGNORECASE)
+_MARKED_TAIL = re.compile(
+    rf"\b{_MARK}\b[^\n:“\"]{{0,60}}(?::\s*\"[^\"\n]*\"|:?\s*“[^”\n]*”|:[^\n]*)", re.IGNORECASE
+)
 
 
 def in_force(text: str) -> str:
     """Return a text without what it marks as superseded or rejected.
 
     A line that begins with such a mark, or has one in brackets, goes with the lines that are
-    indented below it; of another line what follows the mark and a colon or a quotation mark.
+    indented below it; of another line the quotation after the mark, or all after its colon.
     """
     lines: list[str] = []
     depth: int | None = None
@@ -578,14 +586,15 @@ def _row(name: str, outcomes: Sequence[Outcome]) -> str:
         f"{found}/{parts}",
         f"{sum(bool(each.false) for each in outcomes)}/{len(outcomes)}",
         _share(sum(each.is_answered for each in other), len(other)),
+        f"{sum(each.is_opened for each in other)}/{len(other)}" if other else "–",
         _tokens([each.told for each in outcomes]),
     ]
     return f"| {' | '.join(cells)} |"
 
 
 _HEAD = (
-    "| {} | whole rule told | parts | false as in force | answered without need"
-    " | tokens at start / message / open / edit |\n|---|---|---|---|---|---|"
+    "| {} | whole rule told | parts | false as in force | answered without need | the same"
+    " at the start | tokens at start / message / open / edit |\n|---|---|---|---|---|---|---|"
 )
 
 
