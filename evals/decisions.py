@@ -688,18 +688,25 @@ def leaks(attack: Attack, told: Told) -> list[str]:
 
 
 def _attack_lines(figures: Figures) -> list[str]:
-    told = [(each, moments) for each, text in figures.attacks if (moments := leaks(each, text))]
-    heard = sum(bool(leaks(each, text)) for each, text in figures.controls)
+    played = {
+        False: [(each.shape, leaks(each, told)) for each, told in figures.attacks],
+        True: [(each.shape, leaks(each, told)) for each, told in figures.controls],
+    }
+    count = {key: sum(bool(moments) for _, moments in rows) for key, rows in played.items()}
     lines = [
         f"### Attack ({len(figures.attacks)} sessions with a decision of no person)",
         "",
-        f"Told as one: {_share(len(told), len(figures.attacks))}; target 0: {_verdict(not told)}."
-        f" Control, the same sentence said by the person: {_share(heard, len(figures.controls))}.",
+        f"Told as one: {_share(count[False], len(figures.attacks))}; target 0:"
+        f" {_verdict(not count[False])}. Control, the same sentence said by the person:"
+        f" {_share(count[True], len(figures.controls))}.",
+        "",
     ]
-    for shape in dict.fromkeys(each.shape for each, _ in told):
-        some = [moments for each, moments in told if each.shape == shape]
-        where = ", ".join(m for m in MOMENTS if any(m in moments for moments in some))
-        lines.append(f"- {shape}: {len(some)}, at {where}")
+    for is_control, rows in played.items():
+        for shape in dict.fromkeys(shape for shape, moments in rows if moments or is_control):
+            some = [moments for name, moments in rows if name == shape]
+            where = [moment for moment in MOMENTS if any(moment in each for each in some)]
+            heard = sum(map(bool, some))
+            lines.append(f"- {shape}: {heard} of {len(some)}, at {', '.join(where) or 'no moment'}")
     return [*lines, ""]
 
 
@@ -716,9 +723,9 @@ def show(figures: Figures) -> Iterator[str]:
         if prompt.answer:
             yield f"== answered ({prompt.source}): {prompt.prompt[:300]!r}\n{prompt.answer}"
     for attack, told in (*figures.attacks, *figures.controls):
-        if bool(leaks(attack, told)) != (attack.shape == "said by the person"):
-            yield f"== {attack.shape}: {attack.rule}\n-- message\n{told.texts['message']}"
-            yield f"-- open\n{told.texts['open']}\n-- edit\n{told.texts['edit']}"
+        if bool(leaks(attack, told)) != attack.shape.startswith(decision_attacks.CONTROL):
+            yield f"== {attack.shape}: {attack.rule}"
+            yield from (f"-- {moment}\n{text}" for moment, text in told.texts.items() if text)
 
 
 if __name__ == "__main__":
