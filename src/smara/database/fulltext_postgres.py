@@ -39,13 +39,6 @@ _EXPECTED: tuple[tuple[RecordKind, str, str, str], ...] = (
     ),
     ("code", "code_chunks", "true", "code lacks {} pieces"),
     ("commit", "commits", "true", "commits lacks {} of them"),
-    (
-        "decision",
-        "(SELECT m.no FROM decisions d JOIN memories m ON m.no = d.memory_no"
-        " WHERE m.deprecated_at IS NULL)",
-        "true",
-        "decisions lacks {} of them",
-    ),
 )
 """The records that the index must have: kind, table, condition, and how a lack is reported."""
 
@@ -274,6 +267,12 @@ class PostgresWords(_PostgresIndex):
             "INSERT INTO words (project_no, word, trigrams) VALUES (?, ?, ?) ON CONFLICT DO "
             "NOTHING",
             [(project_no, word, trigrams(word)) for word in sorted(words)],
+        )
+
+    def remove(self, session: Session, project_no: int, words: Sequence[str]) -> None:
+        session.run_many(
+            "DELETE FROM words WHERE project_no = ? AND word = ?",
+            [(project_no, word) for word in sorted(words)],
         )
 
     def starting(self, session: Session, project_no: int, prefix: str, limit: int) -> list[str]:

@@ -397,6 +397,18 @@ class SqliteWords(_SqliteIndex):
             "'words'"
         )
 
+    def remove(self, session: Session, project_no: int, words: Sequence[str]) -> None:
+        """Remove words of a project; the others are numbered again, without gaps."""
+        gone = set(words)
+        rows = session.all("SELECT project_no, word FROM words ORDER BY no")
+        self.recreate(session, is_damaged=False)
+        staying: dict[int, list[str]] = {}
+        for owner, word in rows:
+            if owner != project_no or word not in gone:
+                staying.setdefault(owner, []).append(word)
+        for owner, found in staying.items():
+            self.add(session, owner, found)
+
     def problems(self, session: Session, deep: bool) -> list[str]:
         """Compare the table with its source, and try the trigram index."""
         try:

@@ -52,6 +52,7 @@ _TYPES: dict[str, ColumnType] = {
     "double precision": "number",
     "real": "number",
     "bytea": "bytes",
+    "text": "string",
 }
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
@@ -251,7 +252,7 @@ class PostgresDatabase:
             " WHERE c.table_schema = current_schema() AND t.table_type = 'BASE TABLE'"
             " ORDER BY c.table_name, c.ordinal_position"
         ):
-            described = Column(column, _TYPES.get(kind, "string"), is_nullable == "NO")
+            described = Column(column, _TYPES.get(kind, "other"), is_nullable == "NO")
             found[table] = (*found.get(table, ()), described)
         return found
 
@@ -274,7 +275,10 @@ class PostgresDatabase:
         """The pool looks after its connections itself."""
 
     def vacuum(self) -> None:
-        """PostgreSQL gives room back by itself."""
+        """Rewrite every table and index without deleted rows."""
+        with self.read() as session:
+            for name in sorted(self.tables(session)):
+                session.run(f"VACUUM (FULL) {name}")
 
     def close(self) -> None:
         if self._pid == os.getpid():

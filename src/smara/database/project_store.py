@@ -6,6 +6,7 @@ short id or a prefix of either. `JournalStore` also has their events; see `smara
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
@@ -360,3 +361,43 @@ def plain_value(value: Any) -> Any:
     if isinstance(value, tuple):
         return list(value)
     return dict(value) if isinstance(value, Mapping) else value
+
+
+class Tombstones(ProjectStore):
+    """Salted hashes of what was erased from this project."""
+
+    def add(
+        self, session: Session, kind: str, names: Iterable[str], erased_at: int, salt: bytes
+    ) -> None:
+        """Remember names; ``salt`` becomes the store's if it has none."""
+        session.run(
+            "INSERT INTO tombstones (kind, hash, erased_at) SELECT 'salt', ?, ?"
+            " WHERE NOT EXISTS (SELECT 1 FROM tombstones WHERE kind = 'salt')",
+            (salt, erased_at),
+        )
+        key = self._salt(session) or salt
+        session.run_many(
+            "INSERT INTO tombstones (kind, hash, erased_at) VALUES (?, ?, ?)"
+            " ON CONFLICT (kind, hash) DO UPDATE SET erased_at = excluded.erased_at",
+            [(kind, self._hash(key, kind, name), erased_at) for name in names],
+        )
+
+    def erased_at(self, session: Session, kind: str, name: str) -> int | None:
+        """Return when a name was erased, or None."""
+        # A store from which nothing was erased answers after the first of the two.
+        key = self._salt(session)
+        row = key and session.one(
+            "SELECT erased_at FROM tombstones WHERE kind = ? AND hash = ?",
+            (kind, self._hash(key, kind, name)),
+        )
+        return int(row[0]) if row else None
+
+    def _salt(self, session: Session) -> bytes | None:
+        row = session.one(
+            "SELECT hash FROM tombstones WHERE kind = 'salt' ORDER BY erased_at, hash LIMIT 1"
+        )
+        return bytes(row[0]) if row else None
+
+    def _hash(self, key: bytes, kind: str, name: str) -> bytes:
+        text = "\0".join((self.scope.project_id, kind, name))
+        return hashlib.blake2b(text.encode("utf-8", "replace"), key=key, digest_size=16).digest()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 Row = tuple[Any, ...]
-ColumnType = Literal["integer", "number", "string", "bytes"]
+ColumnType = Literal["integer", "number", "string", "bytes", "other"]
 
 
 class Column(NamedTuple):

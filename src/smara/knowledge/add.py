@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from smara.database.database import Session, marks
 from smara.database.fulltext import record_no, terms_of
+from smara.database.project_store import Tombstones
 from smara.errors import InvalidInputError, NotFoundError
 from smara.knowledge import gate
 from smara.knowledge.change import MemoryChange, inherited_fields, is_outranked
@@ -261,8 +262,7 @@ class Adder:
         against = [
             (stored, contradiction)
             for stored in around
-            if draft.source != "said"  # who made it says which ones it amends
-            and (same is None or stored.no != same.stored.no)
+            if (same is None or stored.no != same.stored.no)
             and not _stand_together(draft, stored.memory)
             and (contradiction := find_contradiction(draft, stored.memory)) is not None
         ]
@@ -322,6 +322,9 @@ class Adder:
         )
         if row is not None and row[1] in ("rejected", "forgotten"):
             return f"the same words were {row[1]} before ({row[0]})"
+        stones = Tombstones(store.database, store.scope)
+        if stones.erased_at(session, "words", fingerprint) is not None:
+            return "the same words were erased before"
         return None
 
     def _draft(
@@ -455,7 +458,7 @@ class Adder:
     ) -> list[str]:
         """Return why a person should review it; never what a person taught."""
         reasons = [f"it contradicts {old.memory.short_id}: {why.why}" for old, why in disputed]
-        if draft.is_verified or (draft.source == "said" and not draft.taint):
+        if draft.is_verified:
             return reasons
         level = level_of(self._turn.state.trust_level)
         if draft.taint:

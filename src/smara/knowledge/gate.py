@@ -118,8 +118,7 @@ def reasons_against(
     if source == "user_taught":
         return ()
     statement = parse_statement(content)
-    # A file and a person say what they say; only what agents work out has to earn its place.
-    is_imported, is_inferred = source in ("imported", "said"), source in INFERRED
+    is_imported, is_inferred = source == "imported", source in INFERRED
     stems = [word.stem for word in statement.words]
     texts = [content, *(each.quote for each in evidence if each.quote)]
     paths = [each.path for each in evidence if each.path]

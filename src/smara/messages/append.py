@@ -16,7 +16,8 @@ from smara.core.ids import IdMaker
 from smara.core.text import Analysis, analyze_chunks, words
 from smara.database.database import Session, marks, parts
 from smara.database.fulltext import IndexRow, row_of
-from smara.errors import ConflictError, NotFoundError
+from smara.database.project_store import Tombstones
+from smara.errors import ConflictError, InvalidInputError, NotFoundError
 from smara.messages.models import Message
 from smara.messages.parts import unpack
 from smara.messages.prepare import PreparedMessage
@@ -81,12 +82,21 @@ class Appender:
             session_id: The session that writes.
 
         Raises:
+            InvalidInputError: If the thread was erased after a message was said.
             ConflictError: If the thread belongs to another resource, or a ``client_id`` is there
                 with another text; nothing is stored.
         """
         thread_id = thread_row[0]
         newest = max(now_ms if item.created_at is None else item.created_at for item in prepared)
+        oldest = min(now_ms if item.created_at is None else item.created_at for item in prepared)
         with self._store.database.write() as session:
+            stones = Tombstones(self._store.database, self._store.scope)
+            erased_at = stones.erased_at(session, "thread", thread_id)
+            if erased_at is not None and oldest <= erased_at:
+                raise InvalidInputError(
+                    f"Thread {thread_id!r} was erased; what was said before that is not stored"
+                    " again."
+                )
             locked = self._store.lock_thread(session, thread_id, newest)
             if locked is None:
                 self._store.insert_thread(session, thread_row)
