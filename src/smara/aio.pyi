@@ -55,7 +55,7 @@ from smara.codegraph.models import (
     SymbolCard,
     TreeStatus,
 )
-from smara.commits.commits import Progress as CommitsProgress
+from smara.commits.commits import Progress
 from smara.commits.models import Commit, CommitReport, LineReason
 from smara.config import Settings
 from smara.context.models import (
@@ -77,8 +77,6 @@ from smara.core.ids import IdMaker
 from smara.core.scope import Scope
 from smara.database.projects import Project
 from smara.database.session import Session
-from smara.decisions.decisions import Progress
-from smara.decisions.models import Decision, DecisionPage, DecisionReport
 from smara.knowledge.audit import Audit
 from smara.knowledge.decay import ConfidenceNow, FileHistory, Staleness
 from smara.knowledge.gate import SessionType
@@ -140,6 +138,8 @@ from smara.observations.thresholds import ObservationPlan, PendingTokens, Reflec
 from smara.privacy.models import (
     ArchiveReport,
     BackupReport,
+    ErasePlan,
+    EraseReceipt,
     ExportFormat,
     ExportReport,
     RestoreReport,
@@ -496,30 +496,11 @@ class AsyncWorking:
     ) -> str: ...
     async def render_by_author(self, limits: Mapping[str, int]) -> str: ...
 
-class AsyncDecisions:
-    async def update(
-        self,
-        limit: int = ...,
-        *,
-        idle_seconds: float = ...,
-        has_time: Callable[[], bool] = ...,
-        progress: Progress | None = ...,
-    ) -> DecisionReport: ...
-    async def read(self, thread_id: str) -> DecisionReport: ...
-    async def list(
-        self, *, state: State = ..., path: str | None = ..., limit: int = ..., offset: int = ...
-    ) -> DecisionPage: ...
-    async def get(self, decision_id: str) -> Decision: ...
-    async def why(self, decision_id: str) -> Why: ...
-    async def search(self, text: str, limit: int = ...) -> builtins.list[Decision]: ...
-
 class AsyncCommits:
     async def keep_up(
-        self, seconds: float = ..., progress: CommitsProgress | None = ...
+        self, seconds: float = ..., progress: Progress | None = ...
     ) -> CommitReport: ...
-    async def update(
-        self, limit: int = ..., progress: CommitsProgress | None = ...
-    ) -> CommitReport: ...
+    async def update(self, limit: int = ..., progress: Progress | None = ...) -> CommitReport: ...
     async def name_functions(self, limit: int = ...) -> int: ...
     async def get(self, sha: str) -> Commit: ...
     async def why(self, path: str, function: str | None = ...) -> list[LineReason]: ...
@@ -963,9 +944,7 @@ class AsyncMoments:
         files: Sequence[str] = ...,
         known_texts: Sequence[str] = ...,
     ) -> Injection | None: ...
-    async def first_message(
-        self, session_id: str, text: str, *, is_first: bool = ...
-    ) -> Injection | None: ...
+    async def first_message(self, session_id: str, text: str) -> Injection | None: ...
     async def before_tool(
         self,
         session_id: str,
@@ -1083,6 +1062,32 @@ class AsyncPrivacy:
     async def import_archive(
         self, path: str | os.PathLike[str], *, project: str | None = ...
     ) -> ArchiveReport: ...
+    async def erase(
+        self,
+        *,
+        messages: Sequence[str] = ...,
+        threads: Sequence[str] = ...,
+        memories: Sequence[str] = ...,
+        tasks: Sequence[str] = ...,
+        person: str | None = ...,
+        text: str | None = ...,
+        since: int | str | datetime | None = ...,
+        until: int | str | datetime | None = ...,
+        is_project: bool = ...,
+    ) -> EraseReceipt: ...
+    async def plan_erase(
+        self,
+        *,
+        messages: Sequence[str] = ...,
+        threads: Sequence[str] = ...,
+        memories: Sequence[str] = ...,
+        tasks: Sequence[str] = ...,
+        person: str | None = ...,
+        text: str | None = ...,
+        since: int | str | datetime | None = ...,
+        until: int | str | datetime | None = ...,
+        is_project: bool = ...,
+    ) -> ErasePlan: ...
 
 class AsyncProjects:
     async def named(self, project_id: str) -> Scope: ...
@@ -1135,7 +1140,6 @@ class AsyncMemory:
     history: AsyncHistory
     tasks: AsyncTasks
     working: AsyncWorking
-    decisions: AsyncDecisions
     commits: AsyncCommits
     memories: AsyncMemories
     observations: AsyncObservations

@@ -404,7 +404,6 @@ class BulkImport:
         dry_run: bool = False,
     ) -> None:
         self._memory = memory
-        bound_unpacking(memory.settings)
         self._resource = resource_id
         self._everywhere = everywhere
         self._learn = learn and not dry_run
@@ -449,14 +448,11 @@ class BulkImport:
         return done
 
     def _finish(self, done: BulkReport, bar: Bar) -> None:
-        """Decide on what was watched, and read what people decided."""
+        """Decide on what was watched."""
         for _, learner in self._importers.values():
             if learner is not None:
                 with bar("learning") as progress:
-                    learner.finish(progress)
-                with bar("reading decisions") as progress:
-                    learner.read_decisions(progress)
-                done.learned += learner.learned
+                    done.learned += learner.finish(progress)
 
     def _importer(self, cwd: str) -> Importer:
         memory = self._memory

@@ -225,12 +225,12 @@ def _cell(value: Any) -> Any:
 
 def _schema(reader: RowReader) -> dict[str, Any]:
     """Return the JSON Schema of a line of each table."""
-    kinds = {"bytes": "object", "integer": "integer", "number": "number", "string": "string"}
+    kinds: dict[str, str] = {"bytes": "object"}
     definitions = {}
     for table in RECORDS:
         properties: dict[str, Any] = {}
         for column in reader.exported(table):
-            types = [kinds[column.type], *([] if column.is_required else ["null"])]
+            types = [kinds.get(column.type, column.type), *([] if column.is_required else ["null"])]
             if column.name in table.refs:
                 types = ["string", "array", *types[1:]]
             elif column.type == "string":

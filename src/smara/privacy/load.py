@@ -17,6 +17,7 @@ from zipfile import BadZipFile, ZipFile
 from smara.core.scope import Scope, require_id
 from smara.database.database import Database, Session, marks
 from smara.database.migrate import HEAD
+from smara.database.project_store import Tombstones
 from smara.database.session import PART, Column, number, parts
 from smara.errors import DatabaseError, InvalidInputError, NotFoundError
 from smara.privacy.archive import FORMAT, MANIFEST, VERSION
@@ -102,7 +103,7 @@ class Loader:
                 if any(each.name == "no" for each in columns[table.name])
             }
             for each, scope in zip(projects, scopes, strict=True):
-                adder = _Adder(session, scope, columns, counts)
+                adder = _Adder(self._database, session, scope, columns, counts)
                 for table in RECORDS:
                     facts = files.get(f"{each['folder']}/{table.name}.ndjson")
                     if facts is not None:
@@ -146,6 +147,7 @@ class _Adder:
 
     def __init__(
         self,
+        database: Database,
         session: Session,
         scope: Scope,
         columns: Mapping[str, Sequence[Column]],
@@ -153,6 +155,7 @@ class _Adder:
     ) -> None:
         self._session = session
         self._project = int(scope.project_no)
+        self._stones = Tombstones(database, scope)
         self._columns = columns
         self._counts = counts
 
@@ -193,7 +196,7 @@ class _Adder:
         self, table: TableSpec, batch: Sequence[Row], loops: list[tuple[Row, dict[str, Any]]]
     ) -> list[Row]:
         """Return the rows with numbers in place of keys; without those that name no row."""
-        ready = [self._checked(table, row) for row in batch]
+        ready = [self._checked(table, row) for row in batch if not self._is_erased(table, row)]
         required = {each.name for each in self._columns[table.name] if each.is_required}
         for column, target in table.refs.items():
             if target == table.name:
@@ -214,6 +217,12 @@ class _Adder:
             if column in required:
                 ready = [row for row in ready if row[column] is not None]
         return ready
+
+    def _is_erased(self, table: TableSpec, row: Row) -> bool:
+        if len(table.key) != 1 or table.key[0] not in row:
+            return False
+        name = str(row[table.key[0]])
+        return self._stones.erased_at(self._session, table.name, name) is not None
 
     def _checked(self, table: TableSpec, row: Row) -> Row:
         columns = {

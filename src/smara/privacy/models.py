@@ -44,7 +44,7 @@ class ArchiveReport:
     present: Mapping[str, int]
     """Rows by table that the store had already."""
     skipped: Mapping[str, int] = field(default_factory=dict)
-    """Rows by table that name a row which is neither in the archive nor in the store."""
+    """Rows by table that were erased here, or name a row that is nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +56,64 @@ class RestoreReport:
     saved_as: str | None
     """The backup of what was there before."""
     counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class EraseTarget:
+    """The things to erase; several are erased together."""
+
+    messages: tuple[str, ...] = ()
+    threads: tuple[str, ...] = ()
+    """Threads and sessions, by id."""
+    memories: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    person: str | None = None
+    text: str | None = None
+    """Every record that holds this text."""
+    since_ms: int | None = None
+    until_ms: int | None = None
+    is_project: bool = False
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The names of what is given; never its content."""
+        return tuple(
+            name for name in self.__slots__ if getattr(self, name) not in (None, (), False)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ErasePlan:
+    """The rows that an erase removes, and those it leaves."""
+
+    chosen: Mapping[str, int]
+    """Rows by table that were asked for."""
+    derived: Mapping[str, int]
+    """Rows by table that belong to them or were made from them."""
+    elsewhere: Mapping[str, int]
+    """Rows by table that hold the same words and stay, because they are records of their own."""
+
+    @property
+    def total(self) -> int:
+        """The number of rows that go."""
+        return sum(self.chosen.values()) + sum(self.derived.values())
+
+
+@dataclass(frozen=True, slots=True)
+class EraseReceipt:
+    """An erase that was done, and what was looked for afterwards."""
+
+    id: str
+    erased_at: int
+    plan: ErasePlan
+    samples: int
+    """Pieces of erased words that were looked for in every file of the store."""
+    traces: tuple[str, ...]
+    """Files in which such a piece was found, though no record holds it."""
+    out_of_reach: tuple[str, ...]
+    """Where copies may be that Smara cannot reach."""
+
+    @property
+    def is_clean(self) -> bool:
+        """True if no trace was found."""
+        return not self.traces

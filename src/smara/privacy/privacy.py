@@ -4,36 +4,66 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from smara.core import log
 from smara.core.clock import to_ms
 from smara.core.scope import Scope
 from smara.core.validate import one_of
 from smara.database.migrate import HEAD, migrate
+from smara.database.project_store import NamedStore
 from smara.database.projects import ProjectContext, Projects
-from smara.database.session import number
+from smara.database.session import Session, number
+from smara.environment import spool_folder
 from smara.errors import InvalidInputError, NotFoundError
+from smara.knowledge.store import KnowledgeStore
 from smara.privacy.archive import file_hash, private_file, write_archive
+from smara.privacy.erase import Eraser, write_receipt
 from smara.privacy.load import Loader, is_archive
 from smara.privacy.markdown import instruction_lines, memory_lines, task_lines
 from smara.privacy.models import (
     FORMATS,
     ArchiveReport,
     BackupReport,
+    ErasePlan,
+    EraseReceipt,
+    EraseTarget,
     ExportFormat,
     ExportReport,
     RestoreReport,
 )
+from smara.privacy.probe import find_traces, out_of_reach
 from smara.privacy.rows import EVERYTHING, RowReader, Selection
 from smara.privacy.tables import BY_NAME, RECORDS
+from smara.privacy.walk import Walk
+from smara.tasks.store import TaskStore
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from smara.search.index import Index
+
+
+_SHORTEST_TEXT = 4
+
+
+def _target(**given: Any) -> EraseTarget:
+    """Return what to erase, checked."""
+    since, until = (to_ms(given.pop(name), name) for name in ("since", "until"))
+    for name in ("messages", "threads", "memories", "tasks"):
+        given[name] = tuple(given[name])
+    target = EraseTarget(**given, since_ms=since, until_ms=until)
+    if not target.kinds:
+        raise InvalidInputError("Name what to erase: a thread, a message, a person …")
+    if target.text is not None and len(target.text.strip()) < _SHORTEST_TEXT:
+        raise InvalidInputError(
+            f"The text to erase has fewer than {_SHORTEST_TEXT} characters; it would be found"
+            " almost everywhere. Give a longer one."
+        )
+    return target
 
 
 class Privacy:
@@ -51,6 +81,7 @@ class Privacy:
         self._database = project.database
         self._projects = projects
         self._recount = recount
+        self._index = index
         self._loader = Loader(self._database, projects.named, index.add_after)
 
     def backup(self, path: str | os.PathLike[str]) -> BackupReport:
@@ -219,6 +250,154 @@ class Privacy:
             self._recount(self._projects.named(name))
         log.event("archive.imported", rows=sum(report.added.values()))
         return report
+
+    def erase(
+        self,
+        *,
+        messages: Sequence[str] = (),
+        threads: Sequence[str] = (),
+        memories: Sequence[str] = (),
+        tasks: Sequence[str] = (),
+        person: str | None = None,
+        text: str | None = None,
+        since: int | str | datetime | None = None,
+        until: int | str | datetime | None = None,
+        is_project: bool = False,
+    ) -> EraseReceipt:
+        """Remove things for good, with all that was made from them.
+
+        There is no undo. Rows, index terms, vectors and vocabulary go in one transaction; then
+        the files are written again without them and searched for samples. A message of a thread
+        that stays leaves an empty one in its place. `plan_erase` takes the same arguments and
+        shows what would go.
+
+        Args:
+            messages: Messages by id.
+            threads: Threads or sessions by id, with what was learned from them.
+            memories: Memories by any id.
+            tasks: Tasks by any id.
+            person: Threads and pages of this resource, memories and tasks that this person
+                wrote; the name is taken out of what stays.
+            text: Every record that holds this text, whatever its case.
+            since: Everything that is not older.
+            until: Everything that is older.
+            is_project: The whole project; this memory is closed afterwards.
+
+        Returns:
+            What went, what stays elsewhere, which traces were found, and what is out of reach.
+
+        Raises:
+            NotFoundError: If a thing that was named is not there.
+            InvalidInputError: If nothing is named.
+        """
+        target = _target(
+            messages=messages, threads=threads, memories=memories, tasks=tasks, person=person,
+            text=text, since=since, until=until, is_project=is_project,
+        )  # fmt: skip
+        now, name = self._project.clock.now_ms(), self._project.new_id()
+        with self._database.write() as session:
+            eraser, plan, samples = self._walk(session, target)
+            eraser.erase(now, target.person, target.is_project)
+            write_receipt(session, name, now, self._project.actor, target.kinds, plan)
+        if not target.is_project:
+            self._recount(self._project.scope)
+        # Briefs are made again from the store, without what went.
+        shutil.rmtree(os.path.join(spool_folder(), "briefs"), ignore_errors=True)
+        traces = self._scrub(samples)
+        outcome = "traces left" if traces else "clean"
+        with self._database.write() as session:
+            session.run("UPDATE erasures SET outcome = ? WHERE id = ?", (outcome, name))
+        log.event("store.erased", rows=plan.total, outcome=outcome)
+        receipt = EraseReceipt(
+            name, now, plan, samples=len(samples), traces=tuple(traces),
+            out_of_reach=tuple(out_of_reach(self._database)),
+        )  # fmt: skip
+        if target.is_project:
+            self._database.close()
+        return receipt
+
+    def plan_erase(
+        self,
+        *,
+        messages: Sequence[str] = (),
+        threads: Sequence[str] = (),
+        memories: Sequence[str] = (),
+        tasks: Sequence[str] = (),
+        person: str | None = None,
+        text: str | None = None,
+        since: int | str | datetime | None = None,
+        until: int | str | datetime | None = None,
+        is_project: bool = False,
+    ) -> ErasePlan:
+        """Return what `erase` would remove; nothing is changed.
+
+        Args:
+            messages: As for `erase`, and so are the others.
+            threads: Threads or sessions.
+            memories: Memories.
+            tasks: Tasks.
+            person: A person.
+            text: A text.
+            since: A time.
+            until: A time.
+            is_project: The whole project.
+
+        Returns:
+            Rows by table: chosen, derived, and those that stay with the same words.
+
+        Raises:
+            NotFoundError: If a thing that was named is not there.
+            InvalidInputError: If nothing is named.
+        """
+        target = _target(
+            messages=messages, threads=threads, memories=memories, tasks=tasks, person=person,
+            text=text, since=since, until=until, is_project=is_project,
+        )  # fmt: skip
+        with self._database.snapshot() as session:
+            return self._walk(session, target)[1]
+
+    def _walk(self, session: Session, target: EraseTarget) -> tuple[Eraser, ErasePlan, list[str]]:
+        scope = self._project.scope
+        walk = Walk(self._database, session, scope)
+        for table, names in (("messages", target.messages), ("threads", target.threads)):
+            found = {row[0]: row[1] for row in walk.among(table, "id", names, "t.id, t.no")}
+            for name in names:
+                if name not in found and not (table == "threads" and walk.has_session(name)):
+                    raise NotFoundError(f"{table[:-1].capitalize()} not found: {name}.")
+            walk.choose(table, found.values())
+        for name in target.threads:
+            walk.choose_session(name)
+        stores: tuple[tuple[str, NamedStore, Sequence[str]], ...] = (
+            ("memories", KnowledgeStore(self._database, scope), target.memories),
+            ("tasks", TaskStore(self._database, scope), target.tasks),
+        )
+        for table, store, given in stores:
+            walk.choose(table, {store.require_no(session, name) for name in given})
+        if target.person is not None:
+            walk.choose_person(target.person)
+        if target.text is not None:
+            walk.choose_text(target.text)
+        if target.since_ms is not None or target.until_ms is not None:
+            walk.choose_time(target.since_ms, target.until_ms)
+        if target.is_project:
+            walk.choose_project()
+        samples = walk.samples()
+        eraser = Eraser(self._database, session, scope, walk)
+        return eraser, eraser.plan(walk.follow_copies(samples)), samples
+
+    def _scrub(self, samples: Sequence[str]) -> list[str]:
+        """Write the files again without what was freed; return the traces that are left."""
+        traces: list[str] = []
+        for is_last in (False, True):
+            self._database.close_idle()
+            self._index.optimize()
+            self._database.vacuum()
+            self._database.shrink_log()
+            traces = find_traces(self._database, samples)
+            if not traces or is_last:
+                break
+            self._index.rebuild()
+        return traces
 
     def _write(self, path: str, scopes: Sequence[Scope], selection: Selection) -> ExportReport:
         facts = {

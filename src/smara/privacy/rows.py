@@ -184,6 +184,7 @@ def stored_value(table: TableSpec, column: Column, value: Any) -> Any:
         "number": (int, float),
         "string": (str,),
         "bytes": (),
+        "other": (),
     }
     if not isinstance(value, types[column.type]) or isinstance(value, bool):
         raise ValueError(f"{column.name} is not of type {column.type}")

@@ -41,11 +41,11 @@ COMMANDS = {
     "tasks": "Add, order, claim and close tasks.",
     "remember": "Teach Smara something. It is trusted at once.",
     "memories": "List, review, edit and forget memories.",
-    "decisions": "Show what people decided in their sessions.",
     "commits": "Read the history, and explain a file's lines.",
     "graph": "Index the code and query its dependencies.",
     "import": "Import past sessions of agents, archives and other files.",
     "export": "Export everything into one archive, or memories as text.",
+    "erase": "Erase things for good, with all that was made from them.",
     "backup": "Write a backup while the store is in use.",
     "restore": "Restore a backup or an archive.",
     "search": "Search everything Smara remembers.",
@@ -90,7 +90,7 @@ _MODULES = {
     "version": "status", "index": "doctor", "hook": "worker", "embeddings": "models",
     "complete": "search", "completion": "status", "import": "import_files",
     "remember": "memories.change", "export": "privacy", "backup": "privacy",
-    "restore": "privacy",
+    "restore": "privacy", "erase": "privacy",
 }  # fmt: skip
 
 

@@ -248,7 +248,7 @@ def _import_archives(call: Invocation, files: Sequence[str]) -> Reply:
         output.say(
             f"{name}: imported {output.count(added, 'record')} into"
             f" {', '.join(report.projects)}; {present:,} already there."
-            + (f" {skipped:,} skipped: they name records that are missing." if skipped else "")
+            + (f" {skipped:,} skipped: erased here, or part of what is missing." if skipped else "")
         )
 
 
@@ -370,7 +370,6 @@ def _reply(done: BulkReport, by_file: bool, is_dry_run: bool) -> Reply:
             "events": learned.events,
             "memories": learned.memories,
             "leftOut": learned.left_out,
-            "decisions": learned.decisions,
             "problems": learned.problems,
         },
     }
@@ -452,7 +451,5 @@ def imported_line(done: BulkReport, is_dry_run: bool = False) -> str:
     threads = {(each.path, thread) for each in done.reports for thread in each.threads}
     learned = done.learned.memories
     review = f" {output.count(learned, 'new memory', 'new memories')} to review." if learned else ""
-    decided = done.learned.decisions
-    found = f" Found {output.count(decided, 'decision')}." if decided else ""
     verb = "Would import" if is_dry_run else "Imported"
-    return f"{verb} {stored} from {output.count(len(threads), 'session')}.{found}{review}"
+    return f"{verb} {stored} from {output.count(len(threads), 'session')}.{review}"

@@ -1,4 +1,4 @@
-"""Define `smara backup`, `restore` and `export`."""
+"""Define `smara backup`, `restore`, `export` and `erase`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,18 @@ from typing import Any
 
 import click
 
+from smara.doctor import processes_holding
 from smara.errors import InvalidInputError
-from smara.privacy.models import FORMATS, BackupReport, ExportReport, RestoreReport
+from smara.privacy.models import (
+    FORMATS,
+    BackupReport,
+    ErasePlan,
+    EraseReceipt,
+    ExportReport,
+    RestoreReport,
+)
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, Reply, common
+from smara.surfaces.cli.options import Invocation, Reply, common, find_message
 
 _NOUNS = {
     "messages": "message",
@@ -108,6 +116,72 @@ def export_command(
     return _text(call, file, form)
 
 
+@click.command("erase")
+@click.option(
+    "--message", "messages", multiple=True, metavar="ID", help="A message, or THREAD:SEQ."
+)
+@click.option("--thread", "threads", multiple=True, metavar="ID", help="A thread or session.")
+@click.option("--memory", "memories", multiple=True, metavar="ID", help="A memory.")
+@click.option("--task", "tasks", multiple=True, metavar="ID", help="A task.")
+@click.option("--person", metavar="NAME", help="What belongs to a person, and the name elsewhere.")
+@click.option("--text", metavar="TEXT", help="Every record that holds this text.")
+@click.option("--since", metavar="TIME", help="Everything that is not older, such as 2026-03-01.")
+@click.option("--until", metavar="TIME", help="Everything that is older.")
+@click.option("--whole-project", "is_project", is_flag=True, help="This whole project.")
+@click.option("--yes", is_flag=True, help="Erase; without it, show what would go.")
+@common
+def erase_command(call: Invocation, yes: bool, messages: tuple[str, ...], **target: Any) -> Reply:
+    """Erase things for good, with all that was made from them.
+
+    Without --yes it lists what would go and changes nothing. There is no
+    undo. Rows, indexes and vectors go together; then the file is written
+    again and searched for what was erased. What is imported later does not
+    bring it back. The transcripts of agents and former backups are yours to
+    delete.
+    """
+    from smara.adapters.hosts.drain import drain
+    from smara.environment import spool_folder
+
+    with call.memory() as memory:
+        given = {**target, "messages": [find_message(memory, each).id for each in messages]}
+        if not yes:
+            plan = memory.privacy.plan_erase(**given)
+            yield {"isDryRun": True, **_json(plan)}
+            _say_plan(plan, "Would erase")
+            output.say("Nothing was changed. `--yes` erases it; there is no undo.")
+            return
+        drain(memory, spool_folder())  # events that wait would bring it back
+        receipt = memory.privacy.erase(**given)
+        holders = processes_holding(memory.path) if receipt.traces and memory.path else []
+    yield {"isDryRun": False, **_json(receipt), "plan": _json(receipt.plan), "heldBy": holders}
+    _say_plan(receipt.plan, "Erased")
+    call.exit_code = _say_traces(receipt, holders)
+
+
+def _say_plan(plan: ErasePlan, verb: str) -> None:
+    output.say(f"{verb} {output.count(plan.total, 'row')}:")
+    counts = [(plan.chosen, "chosen"), (plan.derived, "made from it"), (plan.elsewhere, "stays")]
+    output.table(
+        ("rows", "of", "why"),
+        [(each[name], name.replace("_", " "), why) for each, why in counts for name in each],
+    )
+    if plan.elsewhere:
+        output.say("Rows that stay hold some of the same words and are records of their own.")
+
+
+def _say_traces(receipt: EraseReceipt, holders: list[int]) -> int:
+    pieces = output.count(receipt.samples, "piece")
+    if receipt.is_clean:
+        output.say(f"Looked for {pieces} of it in every file of the store: none was found.")
+    else:
+        output.warn(
+            [f"{pieces} looked for, and some found in {', '.join(receipt.traces)}."]
+            + [f"Process {no} has the store open; end it and erase again." for no in holders]
+        )
+    output.say("Out of reach:", *(f"- {each}" for each in receipt.out_of_reach))
+    return 0 if receipt.is_clean else 6
+
+
 def _archive(call: Invocation, file: str | None, **selection: Any) -> Reply:
     name = file or f"smara-{_now()}.zip"
     with call.memory() as memory:
@@ -134,7 +208,9 @@ def _text(call: Invocation, file: str | None, form: Any) -> Reply:
     output.say(f"Wrote {report.path} ({output.size(report.size_bytes)}).")
 
 
-def _json(report: BackupReport | RestoreReport | ExportReport) -> dict[str, Any]:
+def _json(
+    report: BackupReport | RestoreReport | ExportReport | ErasePlan | EraseReceipt,
+) -> dict[str, Any]:
     return {
         re.sub(r"_(.)", lambda hit: hit[1].upper(), name): value
         for name, value in asdict(report).items()

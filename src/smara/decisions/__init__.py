@@ -1,1 +1,0 @@
-"""Find and keep what people decided in their sessions."""

@@ -1,0 +1,316 @@
+"""Erase rows for good: in tables, indexes and bytes.
+
+One transaction removes what the walk found, and writes tombstones and the record of the act.
+Afterwards the files are written again without what was freed, and searched for samples.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from smara.core.escape import from_storable
+from smara.core.scope import Scope
+from smara.core.terms import expand
+from smara.core.text import analyze_chunks, words
+from smara.database.database import Database, Session, marks, parts
+from smara.database.fulltext import IndexRow, RecordKind, Within, row_of
+from smara.database.project_store import Tombstones
+from smara.privacy.models import ErasePlan
+from smara.privacy.tables import RECORDS, TABLES
+from smara.privacy.walk import Walk
+
+ERASED = "[erased]"
+"""What stands in place of an erased message, so that its thread has no gap."""
+_INDEXED: tuple[tuple[str, RecordKind], ...] = (
+    ("tasks", "task"),
+    ("observations", "observation"),
+    ("memories", "memory"),
+    ("working_memory", "working"),
+    ("commits", "commit"),
+)
+_ACTORS = (
+    ("tasks", "assignee"), ("task_events", "actor"), ("memory_events", "actor"),
+    ("memory_trust_events", "actor"), ("memories", "verified_by"), ("task_messages", "created_by"),
+    ("task_dependencies", "created_by"), ("working_memory_versions", "actor"),
+)  # fmt: skip
+"""Columns that name a person on rows that stay."""
+_WITNESSES = 20
+
+
+class Eraser:
+    """Removes what a walk found, within its transaction."""
+
+    def __init__(self, database: Database, session: Session, scope: Scope, walk: Walk) -> None:
+        self._database = database
+        self._session = session
+        self._scope = scope
+        self._walk = walk
+        self._project = int(scope.project_no)
+
+    def plan(self, elsewhere: dict[str, int]) -> ErasePlan:
+        """Count what goes."""
+        walk, totals = self._walk, {name: len(found) for name, found in self._walk.rows.items()}
+        for table in RECORDS:
+            if not walk.is_numbered(table):
+                where, values = self._unnumbered(table.name)
+                totals[table.name] = walk.count(table.name, where, values)
+        derived = {name: count - walk.chosen[name] for name, count in totals.items()}
+        return ErasePlan(
+            {name: count for name, count in walk.chosen.items() if count},
+            {name: count for name, count in derived.items() if count > 0},
+            elsewhere,
+        )
+
+    def erase(self, now_ms: int, person: str | None, is_project: bool) -> None:
+        """Remove everything, and leave tombstones."""
+        vocabulary = self._vocabulary()
+        self._bury(now_ms)
+        shells = self._shells()
+        self._forget_observed()
+        for name, kind in _INDEXED:
+            self._database.records.remove(self._session, kind, sorted(self._walk.rows[name]))
+        for no in sorted(self._walk.rows["messages"]):
+            self._database.fulltext.remove(self._session, no)
+        self._clear_names(person)
+        signals = self._signals()
+        for table in reversed(RECORDS):
+            self._delete(table.name)
+        for part in parts(signals):
+            self._run(
+                f"DELETE FROM behavior_signals WHERE no IN ({marks(len(part))}) AND NOT EXISTS"
+                " (SELECT 1 FROM behavior_findings f WHERE f.signal_no = behavior_signals.no)",
+                part,
+            )
+        self._put_shells(shells)
+        gone = [each for each in vocabulary if is_project or not self._is_used(each)]
+        if gone:
+            self._database.words.remove(self._session, self._project, gone)
+        if is_project:
+            self._erase_rest()
+
+    def _run(self, statement: str, values: Sequence[Any] = ()) -> int:
+        return self._session.run(statement, values)
+
+    def _some(self, statement: str, numbers: Iterable[Any]) -> None:
+        """Run a statement with ``:some`` for a list of any length."""
+        for part in parts(sorted(numbers)):
+            self._run(statement.replace(":some", marks(len(part))), part)
+
+    def _bury(self, now_ms: int) -> None:
+        stones, salt = Tombstones(self._database, self._scope), secrets.token_bytes(32)
+        walk = self._walk
+        stones.add(self._session, "thread", sorted(walk.sessions), now_ms, salt)
+        for table in RECORDS:
+            owner = table.owner and table.refs[table.owner]
+            if not walk.is_numbered(table) or len(table.key) != 1:
+                continue
+            shown = f"t.{table.key[0]}, {f't.{table.owner}' if table.owner else 'NULL'}"
+            rows = walk.among(table.name, "no", walk.rows[table.name], shown)
+            # A row does not come back without the row that it belongs to.
+            gone = walk.rows[owner] if isinstance(owner, str) else set()
+            names = {str(key) for key, above in rows if above not in gone}
+            stones.add(self._session, table.name, sorted(names), now_ms, salt)
+        prints = walk.among("memories", "no", walk.rows["memories"], "t.fingerprint")
+        stones.add(self._session, "words", (str(row[0]) for row in prints), now_ms, salt)
+
+    def _shells(self) -> list[tuple[Any, ...]]:
+        """Return the erased messages of threads that stay."""
+        shown = (
+            "t.no, t.thread_no, t.seq, t.id, t.role, t.token_count, t.token_method, t.client_id,"
+            " t.created_at, t.sealed_at, t.raw_content, t.term_count"
+        )
+        rows = self._walk.among("messages", "no", self._walk.rows["messages"], shown)
+        return [row for row in rows if row[1] not in self._walk.rows["threads"]]
+
+    def _put_shells(self, shells: Sequence[tuple[Any, ...]]) -> None:
+        """Put an empty message where one was, so that numbers and counts stay right."""
+        (terms,) = analyze_chunks(ERASED)
+        threads = {row[1] for row in shells}
+        owners = {
+            row[0]: row[1]
+            for row in self._walk.among("threads", "no", threads, "t.no, t.resource_id")
+        }
+        for no, thread_no, seq, name, role, *counts, text, term_count in shells:
+            self._run(
+                "INSERT INTO messages (project_no, no, thread_no, seq, id, role, token_count,"
+                " token_method, client_id, created_at, sealed_at, raw_content, term_count)"
+                f" VALUES ({int(self._project)}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (no, thread_no, seq, name, role, *counts, ERASED, terms.length),
+            )
+            row = IndexRow(
+                row_of(no), terms.prose, terms.code, project_no=self._project, thread_no=thread_no,
+                resource_id=owners[thread_no], role=role,
+            )  # fmt: skip
+            self._database.fulltext.add(self._session, [row])
+            before = len(analyze_chunks(from_storable(text)))
+            self._run(
+                "UPDATE threads SET index_rows = index_rows + ?, index_terms = index_terms + ?"
+                " WHERE no = ?",
+                (1 - before, terms.length - term_count, thread_no),
+            )
+
+    def _forget_observed(self) -> None:
+        """Set observers back to before what goes, and what rested on it to what it was."""
+        walk = self._walk
+        for (record_no, thread_no), first in walk.rewound.items():
+            for name in ("observed", "buffered"):
+                self._run(
+                    f"UPDATE observation_cursors SET {name}_seq = ?, {name}_tokens = (SELECT"
+                    " coalesce(sum(m.token_count), 0) FROM messages m WHERE m.thread_no = ? AND"
+                    f" m.seq < ?) WHERE record_no = ? AND thread_no = ? AND {name}_seq >= ?",
+                    (first - 1, thread_no, first, record_no, thread_no, first),
+                )
+            self._untitle(thread_no)
+        for record_no, generation in walk.generations.items():
+            self._run(
+                "UPDATE observations SET state = 'active', reflected_into = NULL"
+                " WHERE record_no = ? AND reflected_into >= ?",
+                (record_no, generation),
+            )
+            self._run(
+                "UPDATE observation_records SET generation = ? WHERE no = ?",
+                (generation - 1, record_no),
+            )
+        records = {
+            *walk.rows["observation_records"], *walk.generations,
+            *(record_no for record_no, _ in walk.rewound),
+        }  # fmt: skip
+        self._some("DELETE FROM buffered_reflections WHERE record_no IN (:some)", records)
+        self._some(
+            "DELETE FROM observations WHERE kind = 'reflection' AND state = 'buffered'"
+            " AND record_no IN (:some)",
+            records,
+        )
+        self._some("DELETE FROM observation_failures WHERE record_no IN (:some)", records)
+
+    def _untitle(self, thread_no: int) -> None:
+        """Take out of a thread what was observed in its messages: title and current task."""
+        rows = self._walk.among("threads", "no", [thread_no], "t.metadata, t.title")
+        titles = self._walk.among("observation_batches", "thread_no", [thread_no], "t.thread_title")
+        metadata = json.loads(rows[0][0])
+        metadata.pop("observations", None)
+        title = None if rows[0][1] in {row[0] for row in titles} else rows[0][1]
+        self._run(
+            "UPDATE threads SET metadata = ?, title = ? WHERE no = ?",
+            (json.dumps(metadata, separators=(",", ":")), title, thread_no),
+        )
+
+    def _clear_names(self, person: str | None) -> None:
+        """Take names of erased rows, and of an erased person, out of rows that stay."""
+        walk = self._walk
+        tasks = {str(row[0]) for row in walk.among("tasks", "no", walk.rows["tasks"], "t.id")}
+        self._some("UPDATE messages SET task_id = NULL WHERE task_id IN (:some)", tasks)
+        memories = walk.among("memories", "no", walk.rows["memories"], "t.id")
+        for table in ("behavior_findings", "behavior_signals"):
+            self._some(
+                f"UPDATE {table} SET memory_id = NULL WHERE memory_id IN (:some)",
+                {str(row[0]) for row in memories},
+            )
+        for table in ("intake_events", "intake_jobs", "behavior_jobs"):
+            if any(each.name == "session_id" for each in walk.columns[table]):
+                self._some(
+                    f"DELETE FROM {table} WHERE project_no = {int(self._project)}"
+                    " AND session_id IN (:some)",
+                    walk.sessions,
+                )
+        self._some(
+            "UPDATE threads SET title = NULL, metadata = '{}' WHERE no IN (:some)", walk.renamed
+        )
+        for table, column in _ACTORS if person is not None else ():
+            self._run(
+                f"UPDATE {table} SET {column} = 'erased' WHERE {column} = ?"
+                f" AND project_no = {int(self._project)}",
+                (person,),
+            )
+
+    def _signals(self) -> list[int]:
+        sessions = self._walk.rows["behavior_sessions"]
+        rows = self._walk.among("behavior_findings", "session_no", sessions, "t.signal_no")
+        return sorted({int(row[0]) for row in rows})
+
+    def _unnumbered(self, name: str) -> tuple[str, list[Any]]:
+        """Return the condition for the rows of a table without numbers that go."""
+        terms: list[str] = ["1 = 0"]
+        values: list[Any] = []
+        table = next(each for each in RECORDS if each.name == name)
+        for column, target in table.refs.items():
+            targets = {"": target} if isinstance(target, str) else target
+            for owner, above in targets.items():
+                numbers = ", ".join(map(str, sorted(self._walk.rows[above]))) or "NULL"
+                is_owner = f"t.owner = '{owner}' AND " if owner else ""
+                terms.append(f"({is_owner}t.{column} IN ({numbers}))")
+        for loose, where, given in self._walk.loose:
+            if loose == name:
+                terms.append(f"({where})")
+                values += given
+        return f"({' OR '.join(terms)})", values
+
+    def _delete(self, name: str) -> None:
+        table = next(each for each in RECORDS if each.name == name)
+        if not self._walk.is_numbered(table):
+            where, values = self._unnumbered(name)
+            condition = f"project_no = {int(self._project)} AND {where.replace('t.', '')}"
+            self._run(f"DELETE FROM {table.name} WHERE {condition}", values)
+            return
+        required = {each.name for each in self._walk.columns[name] if each.is_required}
+        # A row that stays must not name one that goes; those of its own table first.
+        for is_own in (True, False):
+            for column, target in table.refs.items():
+                if column not in required and (target == name) is is_own:
+                    self._some(
+                        f"UPDATE {name} SET {column} = NULL WHERE {column} IN (:some)",
+                        self._walk.rows[str(target)],
+                    )
+            if is_own:
+                self._some(f"DELETE FROM {name} WHERE no IN (:some)", self._walk.rows[name])
+
+    def _erase_rest(self) -> None:
+        """Remove a project from the tables that are not exported."""
+        columns = self._walk.columns
+        rows = self._session.all(
+            f"SELECT no FROM code_chunks WHERE project_no = {int(self._project)}"
+        )
+        self._database.records.remove(self._session, "code", [int(row[0]) for row in rows])
+        shelves = self._session.all(
+            f"SELECT no FROM vector_shelves WHERE project_no = {int(self._project)}"
+        )
+        for (shelf,) in shelves:
+            self._run("DELETE FROM vector_blocks WHERE shelf_no = ?", (shelf,))
+            ends = (int(shelf) << 47, (int(shelf) + 1) << 47)
+            self._run("DELETE FROM vectors WHERE no >= ? AND no < ?", ends)
+        for table in reversed(TABLES):
+            names = {each.name for each in columns.get(table.name, ())}
+            if "project_no" in names and table.name not in _TEXT_INDEXES:
+                self._run(f"DELETE FROM {table.name} WHERE project_no = {int(self._project)}")
+        self._run(f"DELETE FROM projects WHERE no = {int(self._project)}")
+
+    def _vocabulary(self) -> list[str]:
+        """Return the words of the messages that go."""
+        rows = self._walk.among("messages", "no", self._walk.rows["messages"], "t.raw_content")
+        return sorted({word for row in rows for word in words(from_storable(row[0]))})
+
+    def _is_used(self, word: str) -> bool:
+        """Return True if a message that stays has a word."""
+        within, terms = Within(self._project), [expand(word).terms[0].text]
+        rows = self._database.fulltext.match(self._session, terms, within, _WITNESSES)
+        numbers = sorted({row >> 16 for row in rows})
+        found = self._walk.among("messages", "no", numbers, "t.raw_content")
+        return any(word in words(from_storable(row[0])) for row in found)
+
+
+_TEXT_INDEXES = ("message_index", "record_index", "code_index", "words")
+
+
+def write_receipt(
+    session: Session, name: str, erased_at: int, actor: str, target: Sequence[str], plan: ErasePlan
+) -> None:
+    """Record an erase: who, when, how many; never what."""
+    counts = json.dumps({"chosen": dict(plan.chosen), "derived": dict(plan.derived)})
+    session.run(
+        "INSERT INTO erasures (id, erased_at, actor, target, counts, outcome)"
+        " VALUES (?, ?, ?, ?, ?, 'removed')",
+        (name, erased_at, actor, " ".join(target), counts),
+    )

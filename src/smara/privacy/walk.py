@@ -1,0 +1,317 @@
+"""Find everything that must go with what is erased.
+
+The walk starts at chosen rows and goes forward: to rows that belong to them, by the references of
+their tables, and to what was derived from them, by the rules at the end. A rule is a method named
+after the table it starts from.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from smara.core.escape import from_storable
+from smara.core.scope import Scope
+from smara.database.database import Database, Row, Session, marks, parts
+from smara.database.session import number
+from smara.privacy.tables import JSON_COLUMNS, RECORDS, TableSpec
+
+TEXTS: Mapping[str, tuple[str, ...]] = {
+    "messages": ("raw_content",),
+    "memories": ("content", "citation"),
+    "tasks": ("title", "description", "summary"),
+    "observations": ("text", "details"),
+    "working_memory": ("content",),
+    "compactions": ("summary",),
+    "moment_receipts": ("text",),
+}
+"""The columns with the words of each record, by which its traces are found."""
+COPIES = ("observations", "compactions", "moment_receipts")
+"""Tables whose rows repeat the words of others; one that repeats erased words goes with them."""
+_FROM_REPOSITORY = ("commits", "commit_files", "commit_state")
+"""Tables that are read again from the repository: they go with their project alone."""
+SHORTEST_SAMPLE = 16
+_LONGEST_SAMPLE = 48
+_MOST_SAMPLES = 24
+
+
+class Walk:
+    """The rows of one project that an erase removes."""
+
+    def __init__(self, database: Database, session: Session, scope: Scope) -> None:
+        self.session = session
+        self.scope = scope
+        self.columns = database.tables(session)
+        self.rows: dict[str, set[int]] = {table.name: set() for table in RECORDS}
+        """Numbers of the rows that go, by table."""
+        self.loose: list[tuple[str, str, Sequence[Any]]] = []
+        """Conditions for rows without numbers: table, condition on ``t``, values."""
+        self.renamed: set[int] = set()
+        """Threads that stay without their title and metadata."""
+        self.sessions: set[str] = set()
+        self.rewound: dict[tuple[int, int], int] = {}
+        """The first message to observe again, by record and thread."""
+        self.generations: dict[int, int] = {}
+        """The first generation of reflections that goes, by record."""
+        self.chosen: Counter[str] = Counter()
+
+    def select(self, table: str, where: str, *values: Any) -> set[int]:
+        """Return the numbers of rows by a condition on ``t``."""
+        statement = (
+            f"SELECT t.no FROM {table} t WHERE t.project_no = {int(self.scope.project_no)}"
+            f" AND {where}"
+        )
+        return {int(row[0]) for row in self.session.all(statement, values)}
+
+    def among(
+        self, table: str, column: str, names: Iterable[Any], columns: str = "t.no"
+    ) -> list[Row]:
+        """Return what rows show whose column is among some values."""
+        return [
+            row
+            for part in parts(sorted(names))
+            for row in self.session.all(
+                f"SELECT {columns} FROM {table} t WHERE t.project_no ="
+                f" {int(self.scope.project_no)} AND t.{column} IN ({marks(len(part))})",
+                part,
+            )
+        ]
+
+    def numbers(self, table: str, column: str, names: Iterable[Any]) -> set[int]:
+        """Return the numbers of rows whose column is among some values."""
+        return {int(row[0]) for row in self.among(table, column, names)}
+
+    def choose(self, table: str, numbers: Iterable[int]) -> None:
+        """Start at rows: they go, and all that follows from them."""
+        before = len(self.rows[table])
+        self.add(table, numbers)
+        self.chosen[table] += len(self.rows[table]) - before
+
+    def choose_session(self, session_id: str) -> None:
+        """Start at a session: its conversation and what was learned from it."""
+        self.choose("threads", self.select("threads", "t.id = ?", session_id))
+        self._add_sessions({session_id})
+
+    def has_session(self, session_id: str) -> bool:
+        """Return True if anything of a session is stored."""
+        return any(
+            table.session is not None
+            and self.count(table.name, f"t.{table.session} = ?", [session_id])
+            for table in RECORDS
+        )
+
+    def choose_person(self, person: str) -> None:
+        """Start at what belongs to a person."""
+        for table in RECORDS:
+            if table.people and self.is_numbered(table):
+                self.choose(table.name, self.select(table.name, f"t.{table.people[0]} = ?", person))
+
+    def choose_text(self, text: str) -> None:
+        """Start at every row that holds a text, whatever its case."""
+        for table in RECORDS:
+            where, values = self._holding(table, text)
+            if table.name == "threads":
+                self.renamed |= self.select("threads", where, *values)
+            elif table.name not in _FROM_REPOSITORY:
+                self._choose_by(table, where, values)
+
+    def choose_time(self, since_ms: int | None, until_ms: int | None) -> None:
+        """Start at every row of a time."""
+        since = -(2**62) if since_ms is None else since_ms
+        until = 2**62 if until_ms is None else until_ms
+        for table in RECORDS:
+            if table.times and table.name not in _FROM_REPOSITORY:
+                where = f"t.{table.times[0]} >= ? AND t.{table.times[-1]} < ?"
+                self._choose_by(table, where, [since, until])
+
+    def choose_project(self) -> None:
+        """Start at every row."""
+        for table in RECORDS:
+            self._choose_by(table, "1 = 1", [])
+
+    def _choose_by(self, table: TableSpec, where: str, values: Sequence[Any]) -> None:
+        if self.is_numbered(table):
+            self.choose(table.name, self.select(table.name, where, *values))
+            return
+        count = self.count(table.name, where, values)
+        if count:
+            self.loose.append((table.name, where, values))
+            self.chosen[table.name] += count
+
+    def is_numbered(self, table: TableSpec) -> bool:
+        """Return True if a table numbers its rows."""
+        return any(each.name == "no" for each in self.columns[table.name])
+
+    def count(self, table: str, where: str, values: Sequence[Any]) -> int:
+        """Count rows by a condition on ``t``."""
+        statement = (
+            f"SELECT count(*) FROM {table} t WHERE t.project_no = {int(self.scope.project_no)}"
+            f" AND {where}"
+        )
+        return number(self.session, statement, values)
+
+    def add(self, table: str, numbers: Iterable[int]) -> None:
+        """Add rows, with what belongs to them or was derived."""
+        new = set(numbers) - self.rows[table]
+        if not new:
+            return
+        self.rows[table] |= new
+        for child in filter(self.is_numbered, RECORDS):
+            required = {each.name for each in self.columns[child.name] if each.is_required}
+            for column, target in child.refs.items():
+                is_needed = column == child.owner or column in required
+                if target == table and is_needed:
+                    self.add(child.name, self.numbers(child.name, column, new))
+                elif not isinstance(target, str) and table in target.values():
+                    found = self.among(child.name, column, new, "t.no, t.owner")
+                    self.add(child.name, {no for no, owner in found if target[owner] == table})
+        rule = getattr(self, f"_from_{table}", None)
+        if rule is not None:
+            rule(new)
+
+    def samples(self) -> list[str]:
+        """Return pieces of the words that go, to look for afterwards."""
+        found: dict[str, None] = {}
+        for table, columns in TEXTS.items():
+            shown = ", ".join(f"t.{name}" for name in columns)
+            for row in self.among(table, "no", sorted(self.rows[table])[:200], shown):
+                for text in filter(None, row):
+                    for line in from_storable(text).splitlines():
+                        piece = line.strip()[:_LONGEST_SAMPLE].strip()
+                        if len(piece) >= SHORTEST_SAMPLE:
+                            found[piece] = None
+        step = max(1, len(found) // _MOST_SAMPLES)
+        return list(found)[::step][:_MOST_SAMPLES]
+
+    def follow_copies(self, samples: Sequence[str]) -> dict[str, int]:
+        """Add records that repeat the samples; count by table those that stay."""
+        staying: Counter[str] = Counter()
+        for table in filter(self.is_numbered, RECORDS):
+            found: set[int] = set().union(
+                *(
+                    self.select(table.name, where, *values)
+                    for where, values in (self._holding(table, each) for each in samples)
+                )
+            )
+            if table.name in COPIES:
+                self.add(table.name, found)
+            elif table.name == "threads":
+                found -= {thread_no for _, thread_no in self.rewound} | self.renamed
+            staying[table.name] += len(found - self.rows[table.name])
+        return {name: count for name, count in staying.items() if count}
+
+    def _holding(self, table: TableSpec, text: str) -> tuple[str, list[str]]:
+        """Return the condition for rows that hold a text, with its values."""
+        terms, values = ["1 = 0"], []
+        for column in self.columns[table.name]:
+            if column.type == "string" and column.name not in table.refs:
+                for form in sorted({text.lower(), *_escaped(column.name, text)}):
+                    terms.append(f"lower(t.{column.name}) LIKE ? ESCAPE '!'")
+                    values.append("%" + re.sub(r"([!%_])", r"!\1", form) + "%")
+        return f"({' OR '.join(terms)})", values
+
+    # What was derived from what.
+
+    def _from_threads(self, numbers: set[int]) -> None:
+        names = {str(row[0]) for row in self.among("threads", "no", numbers, "t.id")}
+        self.add("threads", self.numbers("threads", "parent_id", names))
+        self.add(
+            "observation_records",
+            self.numbers("observation_records", "thread_no", numbers),
+        )
+        self.add("observations", self.numbers("observations", "thread_no", numbers))
+        self.add("working_memory", self.numbers("working_memory", "thread_id", names))
+        self._add_sessions(names)
+
+    def _from_messages(self, numbers: set[int]) -> None:
+        rows = self.among("messages", "no", numbers, "t.thread_no, t.seq, t.id")
+        by_thread: dict[int, list[int]] = {}
+        for thread_no, seq, _ in rows:
+            if thread_no not in self.rows["threads"]:
+                by_thread.setdefault(thread_no, []).append(seq)
+        for thread_no, numbers_of in by_thread.items():
+            self._unobserve(thread_no, numbers_of)
+        self._from_evidence("message_id", {str(row[2]) for row in rows})
+
+    def _unobserve(self, thread_no: int, seqs: Sequence[int]) -> None:
+        """Add what was made of messages of a thread that stays."""
+        for no, start, end in self.among(
+            "compactions", "thread_no", [thread_no], "t.no, t.start_seq, t.end_seq"
+        ):
+            if any(start <= seq <= end for seq in seqs):
+                self.add("compactions", {no})
+        shown = "t.record_no, t.first_seq, t.last_seq"
+        for record_no, first, last in self.among(
+            "observation_batches", "thread_no", [thread_no], shown
+        ):
+            if any(first <= seq <= last for seq in seqs):
+                key = (record_no, thread_no)
+                self.rewound[key] = min(first, self.rewound.get(key, first))
+        for (record_no, thread), first in list(self.rewound.items()):
+            if thread == thread_no:
+                # What came later is observed again too: an observer reads on from one place.
+                where = "t.record_no = ? AND t.thread_no = ? AND t.first_seq >= ?"
+                for table in ("observation_batches", "observations"):
+                    self.add(table, self.select(table, where, record_no, thread, first))
+
+    def _from_observations(self, numbers: set[int]) -> None:
+        shown = "t.id, t.record_no, t.reflected_into"
+        rows = self.among("observations", "no", numbers, shown)
+        for _, record_no, generation in rows:
+            if generation is not None and record_no not in self.rows["observation_records"]:
+                first = min(generation, self.generations.get(record_no, generation))
+                self.generations[record_no] = first
+                where = "t.record_no = ? AND t.kind = 'reflection' AND t.generation >= ?"
+                self.add("observations", self.select("observations", where, record_no, first))
+        self._from_evidence("observation_id", {str(row[0]) for row in rows})
+
+    def _from_evidence(self, name: str, ids: set[str]) -> None:
+        """Add memories that rest on messages or observations."""
+        rows = self.session.all(
+            "SELECT no, evidence FROM memories"
+            f" WHERE project_no = {int(self.scope.project_no)} AND evidence <> '[]'"
+        )
+        self.add(
+            "memories",
+            {no for no, text in rows if any(each.get(name) in ids for each in json.loads(text))},
+        )
+
+    def _from_memories(self, numbers: set[int]) -> None:
+        found = self.among("memory_relations", "target_no", numbers, "t.memory_no, t.type")
+        self.add("memories", {no for no, kind in found if kind == "derived_from"})
+        related = self.numbers("memory_relations", "target_no", numbers)
+        self.add("memory_relations", related)
+        names = {str(row[0]) for row in self.among("memories", "no", numbers, "t.id")}
+        items = self.among("moment_items", "item_id", names, "t.receipt_no")
+        self.add("moment_receipts", {row[0] for row in items})
+
+    def _add_sessions(self, names: set[str]) -> None:
+        new = names - self.sessions
+        if not new:
+            return
+        self.sessions |= new
+        for table in RECORDS:
+            if table.session not in (None, "id"):
+                if self.is_numbered(table):
+                    self.add(table.name, self.numbers(table.name, str(table.session), new))
+                else:
+                    where = f"t.{table.session} IN ({marks(len(new))})"
+                    self.loose.append((table.name, where, sorted(new)))
+        for name in sorted(new):
+            where, values = "t.sessions LIKE ? ESCAPE '!'", [f"%{json.dumps(name)}%"]
+            self.loose.append(("observer_error_patterns", where, values))
+        rows = self.session.all(
+            "SELECT no, session_ids FROM memories"
+            f" WHERE project_no = {int(self.scope.project_no)} AND session_ids <> '[]'"
+        )
+        self.add("memories", {no for no, text in rows if new & set(json.loads(text))})
+
+
+def _escaped(column: str, text: str) -> set[str]:
+    """Return how JSON may write a text."""
+    if column not in JSON_COLUMNS:
+        return set()
+    return {json.dumps(text, ensure_ascii=is_ascii)[1:-1].lower() for is_ascii in (True, False)}
