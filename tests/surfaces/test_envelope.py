@@ -97,6 +97,7 @@ CALLS = {
     "import": ["FILE"],
     "export": ["NEW"],
     "backup": ["NEW"],
+    "erase": ["--message", "login:2", "--yes"],
     "restore": ["BACKUP", "--yes"],
     "search": ["LoginSchema"],
     "complete": ["log"],

@@ -67,3 +67,46 @@ def test_existing_file_is_not_replaced(store, tmp_path):
     for command in ("export", "backup"):
         assert call(command, str(tmp_path / "a.zip")).code == 2
     assert (tmp_path / "a.zip").read_text() == "precious"
+
+
+def test_erase_shows_first_and_erases_with_yes(store):
+    shown = call("erase", "--thread", "login")
+    assert shown.code == 0, shown.err
+    assert "Would erase 4 rows" in shown.out
+    assert "Nothing was changed. `--yes` erases it; there is no undo." in shown.out
+    assert call("search", "LoginSchema").out
+    done = call("erase", "--thread", "login", "--yes")
+    assert done.code == 0, done.err
+    assert "none was found" in done.out
+    assert "Out of reach:" in done.out
+    assert "LoginSchema" not in call("search", "LoginSchema").out
+    with open(store, "rb") as file:
+        assert b"LoginSchema" not in file.read()
+
+
+def test_erase_of_a_message_by_its_place(store):
+    done = call("erase", "--message", "login:2", "--yes", "--json")
+    assert done.data["plan"]["chosen"] == {"messages": 1}
+    assert done.data["traces"] == []
+    assert call("messages", "show", "login:2", "--json").data["content"] == "[erased]"
+
+
+def test_erase_without_a_target_is_refused(store):
+    assert call("erase", "--yes").code == 2
+    assert call("erase", "--thread", "nowhere", "--yes").code == 3
+
+
+def test_reader_that_holds_the_store_is_no_obstacle_to_the_rows(store):
+    """The bytes of a snapshot that another process reads cannot go before it ends."""
+    import apsw
+
+    reader = apsw.Connection(store)
+    reader.execute("BEGIN; SELECT count(*) FROM messages").fetchall()
+    held = call("erase", "--thread", "login", "--yes")
+    reader.close()
+    assert "LoginSchema" not in call("search", "LoginSchema").out
+    assert held.code in (6, 7)
+    again = call("erase", "--thread", "deploy", "--yes")
+    assert again.code == 0, again.err
+    with open(store, "rb") as file:
+        assert b"LoginSchema" not in file.read()
