@@ -34,9 +34,6 @@ _FACT = re.compile(
     r"`[^`\n]+`|[\w@~./:+-]*[\d_/.][\w@~./:+-]*|[A-Za-z]+[A-Z]\w*|\"\w[^\"\n]{0,40}\w\""
 )
 _PIECE = re.compile(r"\w+")
-_UNTIL = re.compile(
-    r"^Worked on \(until \d\d:\d\d\)"
-)  # the reflector's own words: when the last of it was said
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +153,7 @@ def facts_of(note: Any) -> Iterator[str]:
     punctuation.
     """
     for text in (note.text, *note.details, *note.files):
-        for fact in _FACT.findall(_UNTIL.sub("", text)):
+        for fact in _FACT.findall(text):
             yield from _PIECE.findall(fact)
 
 

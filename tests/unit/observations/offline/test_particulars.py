@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smara.observations.offline.reflector import is_particular, names_in, told_by_names, told_in
+from smara.observations.offline.reflector import is_particular, told_in
 
 
 @pytest.mark.parametrize(
@@ -38,31 +38,6 @@ def test_what_could_be_said_of_anything_is_not(text: str) -> None:
     assert not is_particular(text)
 
 
-@pytest.mark.parametrize(
-    ("code", "names"),
-    [
-        ("class Basket", ["Basket"]),
-        ("defmodule Shop.Prices do", ["Shop.Prices"]),
-        ("export async function loadRows(path)", ["loadRows"]),
-        ("  return helper(total_sum, x)", ["helper", "total_sum"]),
-        ("if (a) return (b)", []),
-        ("@ttl_seconds 90", ["@ttl_seconds"]),
-        ("a row of the class and its badge", []),
-    ],
-)
-def test_names_of_code(code: str, names: list[str]) -> None:
-    assert names_in(code) == names
-
-
-def test_line_on_code_keeps_its_short_pieces_and_the_names_of_the_others() -> None:
-    line = (
-        "src/a.py: LIMIT = 5; def join_orders(left: list[Order], right: list[Order]); nothing "
-        "to see here at all"
-    )
-    assert told_by_names(line) == "src/a.py: LIMIT = 5; join_orders"
-    assert told_by_names("src/a.py: nothing of it has a name that anybody would know") == ""
-
-
 def test_text_is_told_by_its_first_words_and_what_is_particular() -> None:
     text = (
         "Agent answered: I looked at it. It is nothing much, and it can wait for now. The "
@@ -76,10 +51,3 @@ def test_text_is_told_by_its_first_words_and_what_is_particular() -> None:
 @given(st.text(max_size=300), st.integers(20, 200))
 def test_told_in_is_never_longer_and_never_raises(text: str, characters: int) -> None:
     assert len(told_in(text, characters)) <= characters + 2
-
-
-@given(st.text(max_size=300))
-def test_every_name_was_in_the_line(line: str) -> None:
-    assert all(name in line for name in names_in(line))
-    is_particular(line)
-    told_by_names(line)
