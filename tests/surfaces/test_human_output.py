@@ -268,12 +268,12 @@ MODELS = {
     "reflect": ["Nothing to condense yet. --force condenses what there is."],
     "observations list": ["No observations yet. Run `smara observe THREAD` or `smara worker`."],
     "observations show": [
-        r"text            Agent answered: email: z\.string\(\)\.email\(\), password: .*",
+        r"text            Agent answered: export const LoginSchema = z\.object\(\{ email: .*",
         "category        answer",
         "method          offline-1",
     ],
     "observations why": [
-        r"Agent answered: email: z\.string\(\)\.email\(\), password: .*",
+        r"Agent answered: export const LoginSchema = z\.object\(\{ email: .*",
         f"— assistant · login:2 · {_TIME}",
         r"export const LoginSchema = z.object\(\{",
     ],

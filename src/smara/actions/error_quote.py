@@ -246,10 +246,19 @@ def _is_name(name: str) -> bool:
     return spoken < 2 and name.lower() not in _SPOKEN
 
 
+def marked(words: str) -> str:
+    """Mark words as those of an output; of nothing make nothing.
+
+    >>> marked("Wrote `dist/app.js`"), marked("")
+    ("output said: `Wrote 'dist/app.js'`", '')
+    """
+    quotation = words.replace("`", "'")
+    return f"{_OUTPUT_SAID}`{quotation}`" if quotation else ""
+
+
 def output_words(line: str) -> str:
     """Return an error as a quotation marked as output, or nothing."""
-    quotation = error_quote(line).replace("`", "'")
-    return f"{_OUTPUT_SAID}`{quotation}`" if quotation else ""
+    return marked(error_quote(line))
 
 
 def failed_words(line: str) -> str:
@@ -280,5 +289,10 @@ def words_of_test(name: str) -> str:
     >>> words_of_test("tests/test_cart.py::test_adds[1-2]"), words_of_test("cart › run zq.sh")
     ('The test `tests/test_cart.py::test_adds[1-2]`', 'A test')
     """
+    return f"The test `{name}`" if is_quotable_test(name) else "A test"
+
+
+def is_quotable_test(name: str) -> bool:
+    """Return True if a test's name is not prose."""
     is_plain = _is_name(name.partition("[")[0]) and " " not in name
-    return f"The test `{name}`" if is_plain or error_quote(name) == name else "A test"
+    return is_plain or error_quote(name) == name

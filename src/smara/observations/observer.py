@@ -107,7 +107,7 @@ def shortened(draft: ObservationDraft, root: str) -> ObservationDraft:
     """Leave the folder of the work out of a draft's paths."""
     if not root:
         return draft
-    paths = PathShortener("", (), root)
+    paths = PathShortener(root)
     notes = tuple(
         replace(
             note,

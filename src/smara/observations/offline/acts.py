@@ -20,7 +20,6 @@ Act = Literal[
     "change",
     "correction",
     "report",
-    "outcome",
     "chat",
 ]
 
@@ -29,8 +28,6 @@ DURABLE: frozenset[Act] = frozenset({"preference", "decision", "change", "correc
 
 # The acts that a sentence shows by its cues alone, whatever else it does.
 _LASTING_ACTS: tuple[tuple[Act, str], ...] = (
-    ("report", "broke"),
-    ("outcome", "ended trouble"),
     ("correction", "correction"),
     ("decision", "decision"),
     ("change", "change"),
@@ -48,13 +45,12 @@ _REPLACED = (
     + _UP_TO_A_PAUSE,
 )
 _WORD = re.compile(r"[A-Za-z][\w'’-]{0,40}")
-_SHORT, _FEW = 80, 2
 
 
 def sort(sentence: str, is_coding: bool = True) -> Act:
     """Return what a person does with a sentence."""
-    text = _folded(sentence)
-    if CUES["chat"].fullmatch(text) or CUES["greeting"].fullmatch(text):
+    text = sentence.strip().lower().replace("’", "'")[:400]
+    if CUES["chat"].fullmatch(text):
         return "chat"
     if opening := CUES["opening"].match(text):
         text = text[opening.end() :]
@@ -66,7 +62,7 @@ def sort(sentence: str, is_coding: bool = True) -> Act:
             if CUES[cue].search(text):
                 return act
     first, verbs = re.split(r"[^a-z']", text, maxsplit=1)[0], WORDS["verbs"]
-    wants_words = bool(CUES["asks to tell"].match(text) or CUES["wonders"].match(text))
+    wants_words = bool(CUES["asks to tell"].match(text))
     if CUES["asks to do"].match(text):
         # "We need a migration for this?" asks; with "can you" in it, it requests after all.
         is_wish = not text.startswith(("we ", "i ", "you "))
@@ -79,8 +75,6 @@ def sort(sentence: str, is_coding: bool = True) -> Act:
         return "request"
     if is_question or wants_words or (CUES["question opening"].match(text) and first not in verbs):
         return "question"
-    if is_outcome(text):
-        return "outcome"
     if CUES["report"].search(text):
         return "report"
     is_statement = (
@@ -92,24 +86,6 @@ def sort(sentence: str, is_coding: bool = True) -> Act:
         )
     )
     return "statement" if is_statement else "request"
-
-
-def _folded(sentence: str) -> str:
-    return sentence.strip().lower().replace("’", "'")[:400]
-
-
-def is_outcome(sentence: str) -> bool:
-    """Return True if a sentence says how something came out."""
-    text = _folded(sentence)
-    if CUES["ended trouble"].search(text):
-        return True
-    return bool(CUES["outcome"].search(text.rstrip(" .!"))) and not CUES["open still"].search(text)
-
-
-def is_trouble(sentence: str) -> bool:
-    """Return True if a sentence tells of trouble."""
-    text = _folded(sentence)
-    return any(CUES[cue].search(text) for cue in ("broke", "report", "trouble"))
 
 
 def _foreign_act(text: str) -> Act | None:
@@ -133,13 +109,8 @@ def replaced_by(sentence: str) -> str:
 def is_telling(sentence: str) -> bool:
     """Return True if a sentence holds a fact, not a reaction.
 
-    A reaction does not, and neither do words that could be said of anything.
+    Words that could be said of anything do not.
     """
-    is_fact = CUES["names or numbers"].search(sentence) or CUES["own doing"].match(sentence)
-    if is_fact or is_outcome(sentence):
-        return True
-    if CUES["reaction"].match(sentence) and len(sentence) < _SHORT:
-        return False
     words = map(str.lower, _WORD.findall(sentence[:400]))
-    is_about = sum(word not in WORDS["empty"] for word in words) > _FEW
-    return is_about or bool(CUES["personal"].search(sentence))
+    is_about = sum(word not in WORDS["empty"] for word in words) > 1
+    return is_about or bool(CUES["names or numbers"].search(sentence))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from smara.actions.commands import TELLING, WEIGHT, head_of, read_command, read_commit
-from smara.actions.error_quote import error_quote
+from smara.actions.error_quote import is_quotable_test, marked, output_words
 from smara.actions.failures import failure_in, was_not_run
 from smara.actions.models import Command, CommandPart, Failure, TestRun
 from smara.actions.reports import read_test_run
@@ -32,7 +32,7 @@ from smara.observations.offline.notes import (
     joined,
     outline,
 )
-from smara.observations.offline.speech import is_telling_item, telling_sentences
+from smara.observations.offline.speech import telling_sentences
 
 NO_RESULT = "no result seen"
 _SHOWN = 140
@@ -130,15 +130,10 @@ _PREAMBLE = (
 
 def _telling_words(command: Command, lines: Sequence[str]) -> str:
     """Return the words of an output that say most about it."""
-    if command.purpose == "install":
-        return next((clip(line, 140) for line in lines if CUES["installed"].search(line[:300])), "")
     if command.purpose == "check":
         verdicts = [line for line in lines if CUES["verdict"].search(line[:300])]
         if verdicts or not command.is_piped:
             return clip(verdicts[-1], 110) if verdicts else ""
-    if command.purpose == "test":
-        ending = (line for line in reversed(lines[-40:]) if sum(map(str.isalpha, line[:60])) >= 4)
-        return clip(next(ending, ""), 110)
     return first_words(lines)
 
 
@@ -191,14 +186,14 @@ def outcome_words(run: Run) -> str:
         return run.tests.summary + (f"; {run.tests.coverage}" if run.tests.coverage else "")
     if run.outcome == "unknown":
         return NO_RESULT
-    return run.words if run.words and run.command.purpose not in _QUIET else "ok"
+    return "ok" if run.command.purpose in _QUIET else marked(run.words) or "ok"
 
 
 def _failed_words(run: Run) -> str:
     """How many tests failed, and the line that tells why."""
     counts = run.tests.summary if run.tests is not None else ""
-    line = error_quote(run.failure.line) if run.failure else ""
-    return "; ".join(dict.fromkeys(filter(None, (counts, line))))
+    line = output_words(run.failure.line) if run.failure and run.failure.line != counts else ""
+    return "; ".join(filter(None, (counts, line)))
 
 
 def failure_note(
@@ -207,24 +202,18 @@ def failure_note(
     mended: Run | None = None,
     changed: Mapping[str, ToolCall] | None = None,
 ) -> Note:
-    """Note a failure, or how it was mended.
-
-    Without ``failed`` it failed in messages that are not at hand.
-    """
+    """Note a failure, or how it was mended."""
     failures = [run.failure for run in failed if run.failure]
-    place = scene.paths.short(failures[0].place) if failures and failed[0].failure else ""
+    place = scene.paths.short(failures[0].place) if failures else ""
     place = f" ({place})" if place and place not in failures[0].line else ""
     if mended is None:
         text = f"{failed[0].shown} {outcome_words(failed[0])}{place}"
     else:
         after = f"; after changes in {joined(changed, 160, ', ')}" if changed else ""
-        text = f"Fixed: {mended.shown}: {outcome_words(mended)}{after}"
-        if failed:
-            lines = dict.fromkeys(filter(None, map(_failed_words, failed)))
-            why = f": {joined(lines, 560)}{place}" if lines else ""
-            again = f"{mended.shown}: " if mended.shown != failed[0].shown else ""
-            text = f"Fixed: {failed[0].shown} failed{why}{after}; then {again}"
-            text += outcome_words(mended)
+        lines = dict.fromkeys(filter(None, map(_failed_words, failed)))
+        why = f": {joined(lines, 560)}{place}" if lines else ""
+        again = f"{mended.shown}: " if mended.shown != failed[0].shown else ""
+        text = f"Fixed: {failed[0].shown} failed{why}{after}; then {again}{outcome_words(mended)}"
     facts: dict[str, Any] = _test_facts(scene, [mended] if mended else failed)
     if scene.mode == "bug_fixing" and failures:
         facts |= {"errorType": failures[0].type, "stackTrace": "\n".join(failures[0].trace)}
@@ -238,7 +227,7 @@ def failure_note(
             variables |= shown
         facts |= {"symptoms": [each.line for each in failures if each.line][:6]}
         facts |= {"variables": variables}
-    failing = failed[0].tests.failing if failed and failed[0].tests else ()
+    failing = list(filter(is_quotable_test, failed[0].tests.failing if failed[0].tests else ()))
     details = [f"failing: {clip(name, 120)}" for name in failing[:5]]
     calls = [run.call for run in ([mended] if mended else []) + list(failed)]
     located = [each for each in failures if each.file]
@@ -281,7 +270,6 @@ _NOTHING = (
     "No files found", "No matches found", "No results", "0 matches", "no matches",
     "No such file", "does not exist",
 )  # fmt: skip
-_NUMBERED = re.compile(r"\s{0,8}(\d{1,7})(?:→|\t|\|)")
 _READING = frozenset({"cat", "head", "tail", "less", "sed", "bat", "nl"})
 _SEARCHING = frozenset({"grep", "rg", "ag", "find", "fd", "git grep"})
 _HOST_FOLDERS = ("/.claude/", "/.codex/", "/.cursor/")
@@ -294,7 +282,7 @@ _SOUGHT = re.compile(r"\s(?:\"([^\"]{1,120})\"|'([^']{1,120})'|([^-\s\d][^\s]{0,
 class Looks:
     """The reads and searches of one stretch of work."""
 
-    files: dict[str, tuple[int, int] | None] = field(default_factory=dict)
+    files: dict[str, None] = field(default_factory=dict)
     searches: dict[str, bool] = field(default_factory=dict)
     """What was searched for, and whether anything was found."""
     missing: list[str] = field(default_factory=list)
@@ -306,17 +294,10 @@ class Looks:
         if not path or is_of_host(path):
             return
         self.calls.append(call)
-        parts = {"offset", "limit", "start_line", "view_range"}
-        if call.is_error:
-            if any(map((call.output or "")[:300].__contains__, _NOTHING)):
-                self.missing.append(path)
-        elif isinstance(call.arguments, dict) and not parts.isdisjoint(call.arguments):
-            lines = (call.output or "").strip("\n").rstrip().split("\n")
-            first, last = _NUMBERED.match(lines[0]), _NUMBERED.match(lines[-1])
-            numbers = (int(first[1]), int(last[1])) if first and last else None
-            self.files[path] = self.files.get(path) or numbers
-        else:
-            self.files.setdefault(path)
+        if not call.is_error:
+            self.files[path] = None
+        elif any(map((call.output or "")[:300].__contains__, _NOTHING)):
+            self.missing.append(path)
 
     def search(self, pattern: str, call: ToolCall) -> None:
         """Take a call that searches for a pattern."""
@@ -338,17 +319,13 @@ class Looks:
         if program in _SEARCHING and pattern:
             self.search(next(group for group in pattern.groups() if group).strip("'\""), call)
         elif program in _READING and paths:
-            self.files.setdefault(scene.paths.short(paths[-1]), None)
+            self.files[scene.paths.short(paths[-1])] = None
             self.calls.append(call)
 
     def note(self, scene: Scene, changed: Sequence[str]) -> Note | None:
         """Note what was looked at, except changed files."""
         is_focus = scene.mode in ("explore", "research", "bug_fixing", "debugging")
-        files = [
-            f"{path}:{lines[0]}-{lines[1]}" if lines else path
-            for path, lines in self.files.items()
-            if path not in changed
-        ]
+        files = [path for path in self.files if path not in changed]
         hits = [pattern for pattern, is_hit in self.searches.items() if is_hit]
         misses = [pattern for pattern, is_hit in self.searches.items() if not is_hit]
         misses += self.missing
@@ -370,7 +347,6 @@ class Looks:
             self.calls,
             inputs=["tool"],
             files=list(self.files)[:40],
-            lines=[number for numbers in self.files.values() for number in numbers or ()][:40],
             **facts,
         )
 
@@ -420,7 +396,7 @@ def agent_notes(scene: Scene, call: ToolCall) -> list[Note]:
     report = outline(excerpt(call.output or ""))
     prose = telling_sentences(report.prose)
     details = [f"It reported: {joined(prose[:3], 300, ' ')}"] if prose else []
-    details += [clip(item, 150) for item in report.items if is_telling_item(item)][:10]
+    details += [clip(item, 150) for item in report.items[:10]]
     text = f"Delegated: {clip(task, 220)}"
     return [scene.note("medium", "finding", text, [call], details=details)]
 
@@ -459,7 +435,7 @@ def plan_notes(scene: Scene, call: ToolCall) -> list[Note]:
     words = [*plan.items, *plan.prose]
     is_approved = "approved" in (call.output or "")[:200]
     label = "Plan approved by the user:" if is_approved else "Plan:"
-    steps = [*plan.prose[:2], *filter(is_telling_item, plan.items[1:])]
+    steps = [*plan.prose[:2], *plan.items[1:]]
     return [
         scene.note(
             "high" if is_approved else "medium",

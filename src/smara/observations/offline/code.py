@@ -11,7 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from smara.core.extract import shorten
 from smara.observations.models import Note
@@ -30,10 +30,6 @@ _SETTING_NAMES = ("dockerfile", "makefile", ".env", "procfile", "requirements.tx
 _PROSE_FILES = (".md", ".mdx", ".rst", ".txt")
 _TAIL = re.compile(r"\s*(?:\{|:|\bdo|=>|=|\(|,|\.\.\.)\s*$")
 
-_WITH_FIELDS = (
-    "interface ", "struct ", "type ", "record ", "class ", "Schema", "z.object", "enum ",
-)  # fmt: skip
-
 MOST_LINES = 3_000
 
 
@@ -44,7 +40,7 @@ class CodeDefinition(NamedTuple):
     name: str
 
 
-Kind = Literal["table", "route", "name", "setting", "variable", "test", "failure", "import"]
+Kind = Literal["table", "route", "name", "setting", "test"]
 
 
 class Definitions:
@@ -66,19 +62,16 @@ class Definitions:
 
     def all(self) -> list[CodeDefinition]:
         """Return what is defined, the most telling first, each once."""
-        order: tuple[Kind, ...] = ("table", "route", "name", "setting", "variable", "test")
-        return list(dict.fromkeys(each for kind in order for each in self.by_kind[kind]))
+        return list(dict.fromkeys(each for kind in get_args(Kind) for each in self.by_kind[kind]))
 
 
 def definitions(lines: Sequence[str], path: str = "") -> Definitions:
-    """Find what lines define, import, set and read."""
+    """Find what lines define and set."""
     found = Definitions()
     name = path.lower()
     is_prose = name.endswith(_PROSE_FILES) and not name.endswith("requirements.txt")
     is_setting = name.endswith(_SETTING_FILES) or name.rpartition("/")[2].startswith(_SETTING_NAMES)
     seen: set[str] = set()
-    opened: Kind = "name"
-    fields_left = 0
     for line in lines[:MOST_LINES]:
         if is_prose:
             if heading := _HEADING.fullmatch(line.strip()):
@@ -88,23 +81,14 @@ def definitions(lines: Sequence[str], path: str = "") -> Definitions:
             if setting := _SETTING.fullmatch(line):
                 found.add("setting", line.strip().rstrip(","), setting[1])
             continue
-        if "env" in line or "ENV" in line or "Environ" in line:
-            for variable in CUES["environment"].findall(line):
-                found.add("variable", variable)
         if "/" in line and (route := CUES["route"].search(line)):
             found.add("route", signature(line), route[1])
-        if failure := CUES["failure"].search(line):
-            found.add("failure", failure[1])
-        next_fields = 0
         if test := CUES["test"].match(line):
             found.add("test", test[1] or test[2] or test[3] or test[5])
-        elif imported := CUES["import"].match(line):
-            found.add("import", next(group for group in imported.groups() if group))
         elif any(map(line.upper().__contains__, _TABLE_WORDS)) and (
             table := CUES["table"].search(line)
         ):
             found.add("table", " ".join(table[0].split()), table[1])
-            opened, next_fields = "table", 12
         elif (
             named := CUES["named"].match(line)
             or CUES["arrow"].match(line)
@@ -113,24 +97,12 @@ def definitions(lines: Sequence[str], path: str = "") -> Definitions:
             if named[1] not in seen:  # else it is another clause of the same function
                 seen.add(named[1])
                 found.add("name", signature(line), named[1])
-                opened, next_fields = "name", 8 if any(map(line.__contains__, _WITH_FIELDS)) else 0
         elif (
             declared := CUES["declared"].fullmatch(line)
             or CUES["constant"].fullmatch(line)
             or CUES["attribute"].fullmatch(line)
         ):
             found.add("name", signature(line), declared[1])
-        elif fields_left and line[:1].isspace():
-            next_fields = fields_left - 1
-            if CUES["field"].fullmatch(line):
-                # ``User`` and ``id: int`` become ``User (id: int)``.
-                piece = signature(line)
-                head, title = found.by_kind[opened][-1]
-                if len(head) + len(piece) < 240:
-                    has_fields = head.endswith(")") and " (" in head
-                    head = f"{head[:-1]}; {piece})" if has_fields else f"{head} ({piece})"
-                    found.by_kind[opened][-1] = CodeDefinition(head, title)
-        fields_left = next_fields
     return found
 
 
@@ -152,7 +124,6 @@ _WHOLE = ("content", "file_text", "contents", "text", "file_content", "CodeConte
 _PATCH = ("patch", "input", "diff", "patchText")
 _PATCH_FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.{1,400})|\+\+\+ (?:b/)?(\S{1,400})")
 _PATCH_VERBS: Mapping[str, Literal["Created", "Deleted"]] = {"Add": "Created", "Delete": "Deleted"}
-_NUMBER = re.compile(r"^\s{0,8}\d{1,7}(?:→|\t)", re.MULTILINE)
 _HEREDOC = re.compile(
     r"(?:cat|tee)\s+(?:-a\s+)?(?:>{1,2}\s*)?([^\s<>"
     r"|&;]{1,300})\s*(?:<<-?\s*['\"]?(\w{1,40})['\"]?)[^\n]{0,80}\n"
@@ -180,12 +151,8 @@ class FileChange:
         return [name for name in names if name not in here][:8]
 
 
-def changes_of(call: ToolCall, before: str = "") -> list[FileChange]:
-    """Return the files that an editing call changes.
-
-    ``before`` is what the file was last seen to hold: of a file that is written as a whole
-    only the new lines count then.
-    """
+def changes_of(call: ToolCall) -> list[FileChange]:
+    """Return the files that an editing call changes."""
     if isinstance(call.arguments, str):
         return _of_patch(call.arguments)
     if not isinstance(call.arguments, Mapping):
@@ -211,8 +178,6 @@ def changes_of(call: ToolCall, before: str = "") -> list[FileChange]:
     if old or new or patch:
         return [_edited(path, old, new or patch)]
     if content := call.argument(*_WHOLE):
-        if before:
-            return [_edited(path, _NUMBER.sub("", before[:_READ_CHARACTERS]), content)]
         output = (call.output or "")[:400]
         is_new = "updated" not in output and "overwr" not in output
         return [FileChange(path, "Created" if is_new else "Changed", _lines(content))]
@@ -263,10 +228,6 @@ def _lines(text: str) -> list[str]:
 _FOR_A_NEW_FILE, _FOR_A_CHANGED_FILE, _WHEN_MANY = 560, 400, 300
 _MANY = 7
 _TELLS = re.compile(r"[^\W\d_]{3}")
-_WEAK = re.compile(
-    r"\s*(?:end|else|return|break|[)}\]>;,]+|</?\w{1,12}>|#.{0,80}|//.{0,80}|\"\"\"|'''"
-    r"|\*.{0,80})[;,)]*\s*"
-)
 
 
 def code_note(scene: Scene, changes: Sequence[tuple[FileChange, ToolCall]]) -> Note | None:
@@ -314,8 +275,7 @@ def code_note(scene: Scene, changes: Sequence[tuple[FileChange, ToolCall]]) -> N
 def _line_of(file: FileChange, path: str, verb: str, characters: int | None = None) -> str:
     """Write what a file defines now; else where it was changed and the words that came."""
     room = characters or (_FOR_A_NEW_FILE if file.verb == "Created" else _FOR_A_CHANGED_FILE)
-    found = definitions(file.added, file.path)
-    if defined := found.all():
+    if defined := definitions(file.added, file.path).all():
         pieces = [_signatures(defined, room - 100)]
         if len(pieces[0]) < room // 2:
             pieces += [clip(line, 90) for line in file.plain[:2]]
@@ -326,13 +286,8 @@ def _line_of(file: FileChange, path: str, verb: str, characters: int | None = No
         under = [each.text for each in definitions(file.around).by_kind["name"][:1]]
         lines = [clip(line, 90) for line in [*under, *_telling_lines(file.added)[:3]]]
         pieces = [joined(lines, room)]
-    for label, names in (
-        ("removed", file.gone),
-        ("imports", found.names("import") if defined else ()),
-        ("handles", found.names("failure")),
-    ):
-        if names:
-            pieces.append(f"{label} {joined(names, 100, ', ')}")
+    if file.gone:
+        pieces.append(f"removed {joined(file.gone, 100, ', ')}")
     about = joined(filter(None, pieces), room + 120)
     return f"{verb}{path}: {about}" if about else f"{verb}{path}"
 
@@ -349,4 +304,4 @@ def _signatures(pieces: list[CodeDefinition], characters: int) -> str:
 
 
 def _telling_lines(lines: Sequence[str]) -> list[str]:
-    return [line for line in lines if _TELLS.search(line) and not _WEAK.fullmatch(line)]
+    return [line for line in lines if _TELLS.search(line)]

@@ -17,7 +17,6 @@ from typing import Any, Literal
 
 from smara.core.dates import find_days, local_time
 from smara.core.extract import one_line, word_set
-from smara.core.text import find_words
 from smara.observations.models import AgentMode, Category, Flavor, Note, Priority
 from smara.observations.reply.mentions import files_in, lines_in
 
@@ -163,38 +162,16 @@ def plain(line: str) -> str:
     return _BOLD.sub("", line).lstrip("> ")
 
 
-# A folder that holds one of these is taken for the root of a project when nothing tells it.
-# A project lies at least so deep: ``/home/ada/shop``.
-_LEAST_STEPS = 3
-
-
 class PathShortener:
     """Writes paths the short way.
 
-    With a ``root`` that is known nothing is guessed, and every batch writes alike.
+    The folder is that of the project, or the one in which the agent began.
     """
 
-    def __init__(self, folder: str, mentioned: Iterable[str], root: str = "") -> None:
-        self._root = _as_folder(root)
-        if self._root:
-            return
-        paths = list(mentioned)
-        # The folder above the most ``src``, ``lib`` or ``test`` folders may be the project's.
-        roots: Counter[str] = Counter()
-        for path in paths:
-            steps = path.split("/")
-            places = range(_LEAST_STEPS, len(steps) - 1)
-            place = next((place for place in places if steps[place] in WORDS["top folders"]), 0)
-            if place and path.startswith("/") and not path.startswith("/usr/"):
-                roots["/".join(steps[:place]) + "/"] += 1
-        likely = {root for root, _ in roots.most_common(1)}
-        # Somebody may have gone into a folder of the project; the outer of two that hold as much is
-        # the project's.
-        self._root = max(
-            sorted({_as_folder(folder), *likely} - {""}, key=len),
-            key=lambda root: sum(path.startswith(root) for path in paths),
-            default="",
-        )
+    def __init__(self, folder: str) -> None:
+        stripped = folder.strip().rstrip("/\\")
+        is_absolute = stripped.startswith("/") or stripped[1:2] == ":"
+        self._root = f"{stripped}/" if is_absolute else ""
 
     def short(self, path: str) -> str:
         """Return a path below the work's folder, or unchanged."""
@@ -206,11 +183,6 @@ class PathShortener:
     def shorten(self, text: str) -> str:
         """Leave the folder of the work out of a text's paths."""
         return text.replace(self._root, "") if self._root and len(self._root) > 4 else text
-
-
-def _as_folder(path: str) -> str:
-    stripped = path.strip().rstrip("/\\")
-    return f"{stripped}/" if stripped.startswith("/") or stripped[1:2] == ":" else ""
 
 
 def by_folder(paths: Sequence[str], most: int = 14) -> str:
@@ -342,7 +314,6 @@ _MARKS = re.compile(
     r"^[\s*>-]*(?:[\U0001f534\U0001f7e1\U0001f7e2✅]\s*)?(?:\(\d{1,2}:\d{2}\)\s*)?(?:✅\s*)?(?:->\s*)?"
 )
 _MEANING = re.compile(r"\s*\((?:meaning|estimated)[^()]{0,60}\)\s*$")
-_OUTCOMES = frozenset({"command", "test", "error", "fix", "completion", "code"})
 # A word in more lines than this tells nothing about any of them.
 _COMMON = 80
 _NEARLY_ALL = 0.86
@@ -381,36 +352,14 @@ class KnownNotes:
     """The lines of earlier notes, so that none is written twice."""
 
     def __init__(self, rendered: str) -> None:
-        self._lines: dict[str, None] = {}
-        self._index = WordIndex()
-        self._mended: set[str] = set()
-        for line in rendered[-_LONGEST_LINE:].splitlines():
-            self._add(_bare(line))
-
-    def is_failing(self, command: str) -> bool:
-        """Return True once if a command's newest line is a failure."""
-        if command in self._mended or not command:
-            return False
-        self._mended.add(command)
-        last = next((line for line in reversed(self._lines) if command.lower() in line), "")
-        return " failed" in last and not last.startswith("fixed:")
+        self._lines = set(map(_bare, rendered[-_LONGEST_LINE:].splitlines()))
 
     def has(self, note: Note) -> bool:
         """Return True if a note says nothing new, and remember its lines."""
-        text, *details = map(_bare, (note.text, *note.details))
-        is_known = text in self._lines
-        if not is_known and note.category not in _OUTCOMES:
-            words = frozenset(find_words(text))
-            is_known = len(words) > 3 and bool(self._index.alike(words))
-        is_known = is_known and all(detail in self._lines for detail in details)
-        for line in (text, *details):
-            self._add(line)
+        lines = set(map(_bare, (note.text, *note.details)))
+        is_known = lines <= self._lines
+        self._lines |= lines
         return is_known
-
-    def _add(self, line: str) -> None:
-        if line and line not in self._lines:
-            self._lines[line] = None
-            self._index.add(frozenset(find_words(line)))
 
 
 def _bare(line: str) -> str:

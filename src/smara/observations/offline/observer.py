@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
-from smara.actions.commands import TELLING, asks_for_state
+from smara.actions.commands import TELLING
 from smara.actions.models import Command
 from smara.actions.tool_output import REFUSAL
 from smara.core.dates import zone_of
@@ -40,7 +40,6 @@ from smara.observations.offline.exchanges import (
     ToolCall,
     Utterance,
     kind_of,
-    path_of,
     read,
 )
 from smara.observations.offline.notes import (
@@ -123,8 +122,6 @@ class _Stretch:
     runs: list[Run] = field(default_factory=list)
     webs: list[ToolCall] = field(default_factory=list)
     others: list[ToolCall] = field(default_factory=list)
-    has_result: bool = False
-    """Whether tests have run since the last change."""
     length: int = 0
 
 
@@ -139,15 +136,11 @@ class _Broken:
 class AgentWork:
     """The agent's calls, one by one, and the notes on them."""
 
-    def __init__(self, scene: Scene, earlier: KnownNotes) -> None:
+    def __init__(self, scene: Scene) -> None:
         self._scene = scene
-        self._earlier = earlier
-        self._changed: dict[str, ToolCall] = {}
-        """Every file that was changed, with its last change."""
         self._stretch = _Stretch()
         self._broken: dict[str, _Broken] = {}
         self._background: dict[str, Command] = {}
-        self._contents: dict[str, str] = {}
         self.notes: list[Note] = []
 
     def take(self, call: ToolCall) -> None:
@@ -159,19 +152,12 @@ class AgentWork:
         self._stretch.length += 1
         if self._stretch.length > _LONGEST_STRETCH:
             self.end_stretch()
-        path = path_of(call)
         if kind == "change":
             if call.is_error:
                 return  # the file is as it was; what is done instead follows
-            if self._stretch.has_result:
-                self.end_stretch()
-            self._change(changes_of(call, self._contents.get(path, "")), call)
-            if content := call.argument("content", "file_text", "contents"):
-                self._contents[path] = content
+            self._change(changes_of(call), call)
         elif kind == "look":
             self._stretch.looks.read(scene, call)
-            if call.output and not call.is_error:
-                self._contents.setdefault(path, call.output)
         elif kind == "search":
             pattern = call.argument("pattern", "query", "regex", "q", "glob_pattern")
             self._stretch.looks.search(scene.paths.shorten(pattern), call)
@@ -190,8 +176,8 @@ class AgentWork:
         changes = [change for change in candidates if not is_of_host(change.path)]
         self._stretch.changes += [(change, call) for change in changes]
         changed = {self._scene.paths.short(change.path): call for change in changes}
-        for files in (self._changed, *(broken.changed for broken in self._broken.values())):
-            files.update(changed)
+        for broken in self._broken.values():
+            broken.changed.update(changed)
 
     def _run(self, call: ToolCall) -> None:
         run = read_run(call, self._scene.paths)
@@ -199,12 +185,10 @@ class AgentWork:
             return
         self._change(written_by_shell(run.line), call)
         is_idle = run.weight == 0 and bool(run.shown)
-        # "bd show 7" asks another program: its answer is in no file that could be read again.
-        is_query = run.weight == 1 and asks_for_state(run.command.main)
         output = call.output or ""
         if begun := _BACKGROUND.search(output[:400]) or _BACKGROUND.search(output[-600:]):
             self._background[begun[1]] = run.command
-        elif run.weight >= TELLING or (is_query and call.output):
+        elif run.weight >= TELLING:
             self._settle(run)
         elif name := next((name for name in self._background if name in run.line), ""):
             self._background_output(call, name)
@@ -227,7 +211,6 @@ class AgentWork:
         """Take a run that has ended: a failure waits, a success may mend one."""
         if run.outcome == "failed":
             self._broken.setdefault(run.aim, _Broken()).runs.append(run)
-            self._stretch.has_result = True
             return
         is_mended = run.outcome == "ok" and self._mend(run)
         is_commit = run.command.purpose == "commit"
@@ -237,8 +220,6 @@ class AgentWork:
             text = f"Committed: {run.words or run.shown}"
             self.notes.append(self._scene.note("high", "completion", text, [run.call]))
             self.end_stretch()
-        elif run.tests is not None:
-            self._stretch.has_result = True
 
     def _mend(self, run: Run) -> bool:
         """End the failures that a success speaks for; return True if a fix tells of the run."""
@@ -250,11 +231,6 @@ class AgentWork:
                 broken = self._broken.pop(aim)
                 self.notes.append(failure_note(self._scene, broken.runs, run, broken.changed))
                 is_mended = is_mended or aim == run.aim
-        is_checked = purpose in ("test", "check", "commit")
-        if not is_mended and is_checked and self._earlier.is_failing(run.aim):
-            # It failed in messages that were observed before.
-            self.notes.append(failure_note(self._scene, [], run, self._changed))
-            is_mended = True
         return is_mended
 
     def end_stretch(self) -> None:
@@ -274,10 +250,7 @@ class AgentWork:
         """End the last stretch, and write what still fails."""
         self.end_stretch()
         for broken in self._broken.values():
-            by_line = {run.failure.line if run.failure else "": run for run in broken.runs}
-            # Failures that say something new, the first and the last at most.
-            first, *rest = by_line.values()
-            self.notes += [failure_note(self._scene, [run]) for run in (first, *rest[-1:])]
+            self.notes.append(failure_note(self._scene, broken.runs[-1:]))
         self._broken = {}
 
 
@@ -312,7 +285,7 @@ class OfflineObserver:
         for messages in threads.values():
             read_exchanges, folder = read(messages)
             exchanges += read_exchanges
-            notes += _notes_of(request, read_exchanges, folder, earlier=earlier)
+            notes += _notes_of(request, read_exchanges, folder)
         notes.sort(key=attrgetter("said_at"))
         task = current_task(exchanges, notes)
         extracted: dict[str, Any] = {}
@@ -336,20 +309,16 @@ class OfflineObserver:
         )
 
 
-def _notes_of(
-    request: ObserveRequest, exchanges: Sequence[Exchange], folder: str, earlier: KnownNotes
-) -> list[Note]:
-    steps = [step for exchange in exchanges for step in exchange.steps]
-    calls = [step for step in steps if isinstance(step, ToolCall)]
+def _notes_of(request: ObserveRequest, exchanges: Sequence[Exchange], folder: str) -> list[Note]:
     scene = Scene(
         zone_of(request.timezone),
-        PathShortener(folder, map(path_of, calls), request.root),
+        PathShortener(request.root or folder),
         request.mode,
         flavor=request.flavor,
         focus=frozenset(map(str.lower, _WORD.findall(request.instructions))) - WORDS["not telling"],
     )
     person = Person(scene, exchanges)
-    work = AgentWork(scene, earlier)
+    work = AgentWork(scene)
     notes: list[Note] = []
     question: Utterance | None = None
     for exchange in exchanges:
@@ -368,9 +337,7 @@ def _notes_of(
         for step in exchange.steps:
             if isinstance(step, ToolCall):
                 work.take(step)
-            elif step.voice == "reasoning":
-                notes += assistant.thought(step)
-            else:
+            elif step.voice == "assistant":
                 parts = outline(step.text)
                 is_over = exchange.is_closed or step.is_last or bool(parts.items)
                 is_end = step is last and (is_over or not all(map(announces, parts.prose)))

@@ -17,7 +17,6 @@ from smara.observations.offline.acts import (
     DURABLE,
     Act,
     is_telling,
-    is_trouble,
     replaced_by,
     sort,
 )
@@ -25,7 +24,6 @@ from smara.observations.offline.code import definitions
 from smara.observations.offline.exchanges import Exchange, Utterance
 from smara.observations.offline.notes import (
     CUES,
-    WORDS,
     Scene,
     TextOutline,
     clip,
@@ -37,7 +35,7 @@ from smara.observations.offline.notes import (
 )
 from smara.observations.reply.mentions import files_in
 
-STRONGEST: tuple[Act, ...] = ("request", "question", "report", "outcome", "statement", "chat")
+STRONGEST: tuple[Act, ...] = ("request", "question", "report", "statement", "chat")
 """A passage is what its strongest sentence is."""
 
 _FEW_WORDS = 3
@@ -85,7 +83,6 @@ _ACT_SHAPES: dict[Act, tuple[str, Category, Priority]] = {
     "change": ("User changed:", "change", "high"),
     "correction": ("User corrected:", "change", "high"),
     "report": ("User reported:", "blocker", "high"),
-    "outcome": ("User reported:", "statement", "high"),
     "chat": ("User said:", "note", "low"),
 }
 _SPEAKER = re.compile(r"([A-Z][\w'-]{1,20}(?: [A-Z][\w'-]{1,20})?): (?=\S)")
@@ -97,7 +94,7 @@ _BECAUSE = ("because ", "since ", "so that ", "otherwise ", "it's because ")
 
 
 class Person:
-    """The person who talks, and the trouble mentioned last."""
+    """The person who talks."""
 
     def __init__(self, scene: Scene, exchanges: Sequence[Exchange]) -> None:
         self._scene = scene
@@ -105,7 +102,6 @@ class Person:
         texts = [each.text for exchange in exchanges for each in exchange.words]
         names = [match[1] for text in texts if (match := _SPEAKER.match(text))]
         self._speakers = set(names) if len(names) > max(1, len(texts) // 2) else set()
-        self._trouble: tuple[str, Utterance] | None = None
 
     def notes(self, exchange: Exchange, question: Utterance | None) -> list[Note]:
         """Write notes on a person's words.
@@ -148,7 +144,7 @@ class Person:
             else:
                 pairs.append((sort(words, is_coding), words))
         acts = {act for act, _ in pairs}
-        is_short = len(message.text) <= _SHORT_ANSWER and acts.isdisjoint(("question", "outcome"))
+        is_short = len(message.text) <= _SHORT_ANSWER and "question" not in acts
         if question is not None and acts and is_short:
             questions = [each for each in sentences(plain(question.text)) if each[-1] in "?？"]
             about = clip(questions[-1], 200) if questions else ""
@@ -171,8 +167,7 @@ class Person:
             facts = [
                 pair
                 for pair in rest
-                if pair[0] in ("report", "outcome")
-                or (pair[0] == "statement" and is_telling(pair[1]))
+                if pair[0] == "report" or (pair[0] == "statement" and is_telling(pair[1]))
             ]
             # Every sentence with a date of its own is an event and stands for itself.
             if len(facts) > 1:
@@ -212,21 +207,7 @@ class Person:
                 text = clip(" ".join(words), _LONGEST_QUESTION)
             else:
                 text = _chosen(words, [each in ("request", "report") for each, _ in pairs])
-            if act != "outcome":
-                yield self._note(message, act, text, name=name, details=about)
-                if any(map(is_trouble, words)):
-                    self._trouble = (" ".join(words), message)
-                continue
-            # How something ended is told with the trouble that it put an end to.
-            trouble, self._trouble = self._trouble, None
-            steps = [message]
-            if trouble is not None and any(map(_leans, words)):
-                text = f"{text} (trouble: {clip(trouble[0], 200)})"
-                steps.append(trouble[1])
-            category: Category = "fix" if any(map(CUES["cure"].search, words)) else "statement"
-            yield self._note(
-                message, act, text, name=name, details=about, steps=steps, category=category
-            )
+            yield self._note(message, act, text, name=name, details=about)
 
     def _sentence_note(self, message: Utterance, act: Act, words: str, name: str) -> Note:
         """Write a note on one sentence, with what it puts an end to."""
@@ -244,8 +225,6 @@ class Person:
         *,
         name: str,
         source: str = "",
-        steps: Sequence[Utterance] = (),
-        category: Category | None = None,
         **facts: Any,
     ) -> Note:
         """Write a note on a person's words; its files are those that the source names."""
@@ -259,9 +238,9 @@ class Person:
             usual, priority = "note", "low"  # asked of another person, not of the agent
         return self._scene.note(
             priority,
-            category or usual,
+            usual,
             f"{f'{name}:' if name else label} {text}".strip(),
-            steps or [message],
+            [message],
             inputs=["user"],
             is_dated=True,
             **self._scene.mentions(source or message.text),
@@ -279,33 +258,24 @@ def _chosen(words: list[str], is_strong: list[bool]) -> str:
     return " ".join(words[place] for place in chosen) + " …"
 
 
-_SHORTEST_EXPLANATION, _SHORTEST_CHOICE = 25, 60
+_SHORTEST_EXPLANATION = 25
 
 
 def explains(words: str) -> bool:
     """Return True if a sentence tells a cause, choice or hindrance."""
     if len(words) < _SHORTEST_EXPLANATION or words.rstrip().endswith(":"):
         return False
-    if announces(words):
-        return bool(CUES["choice"].search(words)) and len(words) > _SHORTEST_CHOICE
-    if (
-        CUES["finding"].search(words)
-        or CUES["choice"].search(words)
-        or CUES["blocked"].search(words)
-    ):
+    if CUES["choice"].search(words):
         return True
-    return "`" in words and bool(CUES["contrast"].search(words))
+    if announces(words):
+        return False
+    is_surprise = "`" in words and CUES["contrast"].search(words)
+    return bool(is_surprise or CUES["finding"].search(words) or CUES["blocked"].search(words))
 
 
 def announces(words: str) -> bool:
     """Return True if a sentence only says what comes next."""
-    opener = CUES["openers"].match(words)
-    rest = words[opener.end() :] if opener else words
-    return (
-        not rest
-        or bool(CUES["announces"].match(rest))
-        or rest.split(" ", 1)[0].lower().strip("`") in WORDS["verbs"]
-    )
+    return CUES["announces"].match(words) is not None
 
 
 def telling_sentences(sentences: list[str]) -> list[str]:
@@ -313,24 +283,18 @@ def telling_sentences(sentences: list[str]) -> list[str]:
     return [words for words in sentences if len(words) > 12 and not announces(words)] or sentences
 
 
-def is_telling_item(item: str) -> bool:
-    """Return True if an item of a list says something."""
-    return len(item) > 2 and not (item.endswith(":") and item.count(" ") < 3)
-
-
 Wish = Literal["request", "question", "other"]
 """What the person wants of the agent in an exchange."""
 
 _FOR_A_FINDING, _FOR_AN_ANSWER, _FOR_AN_ITEM = 320, 420, 150
 _FOR_TALK, _FOR_AN_ITEM_OF_TALK = 220, 72
-_MOST_ITEMS, _MOST_ITEMS_BETWEEN = 12, 6
+_MOST_ITEMS = 12
 _AGENT_SHAPES: Mapping[Category, tuple[str, Priority]] = {
     "completion": ("Done:", "high"),
     "answer": ("Agent answered:", "medium"),
     "finding": ("Agent found:", "medium"),
     "decision": ("Agent decided:", "medium"),
     "blocker": ("Blocked:", "high"),
-    "note": ("Agent:", "low"),
 }
 _LABELLED_DATA = ("json", "yaml", "toml", "env")
 
@@ -343,7 +307,7 @@ class Assistant:
         self._wish = wish
 
     def between(self, utterance: Utterance) -> list[Note]:
-        """Write notes on words between calls: explained, decided or reported as done."""
+        """Write notes on what is explained or decided between calls."""
         parts = outline(utterance.text)
         notes = self._code(utterance, parts)
         focus = self._scene.focus
@@ -353,18 +317,9 @@ class Assistant:
             if explains(each)
             or any(word.strip(".,;:!?`\"'()") in focus for word in each.lower().split())
         ][:2]
-        if len(parts.items) >= 2 and any(map(CUES["completion"].search, parts.prose[:2])):
-            notes.append(self._summary(utterance, "completion", parts))
-        elif explained:
+        if explained:
             notes.append(self._explanation(utterance, explained))
-        elif len(parts.items) >= 2 and len(utterance.text) > 200:
-            notes.append(self._summary(utterance, "note", parts))
         return notes
-
-    def thought(self, utterance: Utterance) -> list[Note]:
-        """Write a note on reasoning, if it names a cause for sure."""
-        sure = list(filter(CUES["sure"].search, outline(utterance.text).prose))
-        return [self._explanation(utterance, sure[:1])] if sure else []
 
     def last(self, utterance: Utterance) -> list[Note]:
         """Write notes on the words that end a turn: answer, completion, question."""
@@ -409,11 +364,9 @@ class Assistant:
     def _summary(self, utterance: Utterance, category: Category, parts: TextOutline) -> Note:
         """Write the telling sentences of a message, and the items of its lists."""
         is_coding = self._scene.is_coding
-        telling = [item for item in parts.items if is_telling_item(item)]
-        most = _MOST_ITEMS if category != "note" else _MOST_ITEMS_BETWEEN
         size = _FOR_AN_ITEM if is_coding else _FOR_AN_ITEM_OF_TALK
-        details = [clip(item, size) for item in telling[:most]]
-        if len(telling) > most:
+        details = [clip(item, size) for item in parts.items[:_MOST_ITEMS]]
+        if len(parts.items) > _MOST_ITEMS:
             details.append("…")
         words = telling_sentences(parts.prose)
         if not is_coding:

@@ -16,9 +16,9 @@ FRAME_WORDS = word_set(
     """
     after agent answered approved asked at attached blocked by changed changes code committed
     continue corrected created decided delegated deleted done failed failing fetched first fixed
-    for found given handles imports in installed interrupted it last looked mend no nothing ok
-    on passed plan prefers ran rejected removed replaces reported requested result said searched
-    seen showed task the then this to tool trouble until used user waiting web work worked with
+    for found given in installed interrupted it last looked mend no nothing ok on output passed
+    plan prefers ran rejected removed replaces reported requested result said searched seen
+    showed task the then this to tool used user waiting web with work
     """
 )
 """Every word that a note may hold although the conversation does not."""

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import pytest
 
-from smara.messages.models import Part
 from tests.unit.observations.offline.talk import Talk, only
 
 
@@ -61,11 +60,6 @@ def test_the_end_of_a_request_is_a_completion_with_its_list():
     assert note.details == ("`POST /api/auth/login` returns { token, user }", "42 tests pass")
 
 
-def test_a_summary_in_the_middle_is_a_completion_too():
-    talk = Talk().user("Do the epic").agent("Task shop-1 is complete.\n- a\n- b").run("make", "")
-    assert only(talk.notes("completion")).text == "Done: Task shop-1 is complete."
-
-
 def test_the_answer_to_a_question_is_an_answer():
     talk = Talk().user("Did you push?").agent("Yes, both commits are on origin/login.")
     assert (
@@ -86,16 +80,6 @@ def test_what_blocks_is_high():
         .run("x", "")
     )
     assert [note.priority for note in talk.notes("blocker")] == ["high"]
-
-
-def test_of_reasoning_only_a_named_cause_is_kept():
-    talk = (
-        Talk()
-        .user("Fix")
-        .add("assistant", Part("reasoning", "Let me think. The root cause is the stale lock file."))
-    )
-    talk.add("assistant", Part("reasoning", "The user wants speed. I will read the file."))
-    assert only(talk.notes("finding")).text == "Agent found: The root cause is the stale lock file."
 
 
 def test_what_another_agent_reported_is_kept_as_its_report():

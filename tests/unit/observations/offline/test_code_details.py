@@ -81,39 +81,32 @@ ELIXIR = (
             "src/auth/index.ts",
             TYPESCRIPT,
             [
-                "LoginSchema = z.object (email: z.string().email(); password: z.string().min(8))",
+                "LoginSchema = z.object",
                 "authenticateUser(email: string, password: string): Promise<User>",
                 "class UserService extends Base",
                 "REQUEST_TIMEOUT = 30000",
                 "router.post('/api/auth/login', handler)",
-                "DATABASE_URL",
-                "imports zod, bcrypt",
-                "handles AuthenticationError",
             ],
         ),
         (
             "billing/invoices.py",
             PYTHON,
             [
-                "class Invoice(Base) (id: int; total: Decimal)",
+                "class Invoice(Base)",
                 'def charge(invoice: Invoice, *, key: str = "live") -> Receipt',
                 "MAX_RETRIES = 5",
                 '@router.get("/invoices/{id}")',
-                "STRIPE_KEY",
-                "handles CardError",
-                "imports os, fastapi",
             ],
         ),
         (
             "db/schema.sql",
             SQL,
             [
-                "CREATE TABLE IF NOT EXISTS refresh_tokens (id UUID PRIMARY KEY; user_id UUID NOT "
-                "NULL)",
+                "CREATE TABLE IF NOT EXISTS refresh_tokens",
                 "ALTER TABLE users ADD COLUMN locale TEXT",
             ],
         ),
-        ("server.go", GO, ["type Server struct (Addr string)",
+        ("server.go", GO, ["type Server struct",
         "func (s *Server) Start(ctx context.Context) error"]),
         ("src/ast.rs", RUST, ["pub fn parse(input: &str) -> Result<Ast, ParseError>",
         "DEPTH: usize = 8"]),
@@ -165,16 +158,6 @@ def test_a_dependency_in_a_manifest_keeps_its_version():
     assert '"zod": "^3.23.8"' in note.text
 
 
-def test_a_file_that_is_written_anew_after_it_was_read_tells_the_difference():
-    talk = Talk().call("Read", {"file_path": "a.py"}, "     1→def one():\n     2→    pass")
-    talk.call(
-        "Write",
-        {"file_path": "a.py", "content": "def one():\n    pass\ndef two():\n    pass"},
-        "updated",
-    )
-    assert only(talk.notes("code")).text == "Changed a.py: def two()"
-
-
 def test_files_of_one_folder_are_told_together():
     talk = (
         Talk()
@@ -209,15 +192,6 @@ def test_when_there_is_much_the_rest_is_named_without_signatures():
 def test_paths_are_told_from_the_folder_of_the_work():
     talk = Talk(cwd="/home/ada/shop").write("/home/ada/shop/src/a.py", "def a(): ...")
     assert only(talk.notes()).files == ("src/a.py",)
-
-
-def test_without_a_known_folder_the_root_of_the_project_is_guessed():
-    talk = (
-        Talk()
-        .write("/home/ada/shop/src/a.py", "def a(): ...")
-        .write("/home/ada/shop/tests/b.py", "def b(): ...")
-    )
-    assert only(talk.notes()).files == ("src/a.py", "tests/b.py")
 
 
 def test_code_in_an_answer_is_told_with_the_file_it_belongs_to():

@@ -86,7 +86,7 @@ def test_an_output_wrapped_in_json_is_unwrapped():
     output = json.dumps({"output": "KeyError: 'x'\n", "metadata": {"exit_code": 1}})
     assert (
         Talk().call("shell", {"command": ["make", "run"]}, output).text("error")
-        == "make run failed: KeyError: 'x'"
+        == "make run failed: output said: `KeyError: 'x'`"
     )
 
 
@@ -104,7 +104,9 @@ def test_calls_and_results_without_ids_meet_in_their_order():
     talk.add("tool", Part("tool_result", "first words")).add(
         "assistant", Part("tool_call", name="Bash", arguments={"command": "./two"})
     ).add("tool", Part("tool_result", "second words"))
-    assert talk.text() == "Ran ./one: first words; ./two: second words"
+    assert (
+        talk.text() == "Ran ./one: output said: `first words`; ./two: output said: `second words`"
+    )
 
 
 def test_parts_of_one_message_are_read_like_messages():

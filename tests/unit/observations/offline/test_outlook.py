@@ -68,14 +68,6 @@ def test_what_is_known_is_not_written_again():
     assert talk.notes(known=known) == []
 
 
-def test_nearly_the_same_words_are_known():
-    known = "* 🔴 (09:15) User prefers: I always prefer to use tabs over spaces in this project"
-    assert (
-        Talk().user("I always prefer to use tabs over spaces in this project!").notes(known=known)
-        == []
-    )
-
-
 def test_another_number_is_news():
     known = "* 🔴 (09:15) User said: The limit of the export is 100 rows for each user"
     assert (

@@ -69,25 +69,6 @@ def test_pasted_code_and_lists_belong_to_the_request():
     assert not any(details[category] for category in details if category != "request")
 
 
-def test_a_solved_problem_is_told_with_the_problem():
-    talk = Talk().user("The deploy fails with exit code 137.").agent("Is there enough memory?")
-    talk.user("It works now. Raising the limit to 2 GB fixed it.")
-    note = talk.notes("fix")[-1]
-    assert note.text == (
-        "User reported: It works now. Raising the limit to 2 GB fixed it."
-        " (trouble: The deploy fails with exit code 137.)"
-    )
-    assert (note.priority, note.first_seq, note.last_seq) == ("high", 1, 3)
-
-
-def test_an_outcome_that_names_its_own_thing_is_not_told_with_an_older_trouble():
-    talk = Talk().user("The deploy fails with exit code 137.").agent("I look into the logs.")
-    talk.user("The license of the icon set is paid.")
-    assert only([note for note in talk.notes() if "icon set" in note.text]).text == (
-        "User reported: The license of the icon set is paid."
-    )
-
-
 def test_a_change_says_what_it_replaces():
     note = only(Talk().user("We switched from Express to Fastify").notes())
     assert note.category == "change"

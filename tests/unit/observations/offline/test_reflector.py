@@ -184,7 +184,7 @@ def test_a_note_that_loses_its_details_takes_the_first_over():
 
 def afternoon() -> list[Note]:
     """What a person would look for later, among what could be said of anything."""
-    talk = Talk()
+    talk = Talk(cwd="/home/ada/shop")
     for step in range(6):
         talk.user(f"Could you look at part {step} of the shop?").run(
             f"pytest tests/part{step} -q", "12 passed in 1.2s"
