@@ -83,6 +83,8 @@ class Outcome:
     parts: int
     false: tuple[str, ...]
     """What was told as in force and is not."""
+    is_kept: bool = False
+    """Whether the records in force hold the whole rule, told or not."""
 
     @property
     def is_whole(self) -> bool:
@@ -197,10 +199,14 @@ def judge(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the parts that are missing, and what is told as in force though it is not."""
     text = _LAST_SESSION.sub("", told.text)
-    holds = in_force(text)
+    false = set(forbidden).difference(judge_text(in_force(text), forbidden))
+    return judge_text(text, parts), tuple(each for each in forbidden if each in false)
+
+
+def judge_text(text: str, parts: Sequence[str]) -> tuple[str, ...]:
+    """Return the parts that a text does not hold."""
     flags = re.IGNORECASE | re.DOTALL
-    missing = tuple(part for part in parts if not re.search(part, text, flags))
-    return missing, tuple(each for each in forbidden if re.search(each, holds, flags))
+    return tuple(part for part in parts if not re.search(part, text, flags))
 
 
 def plain_teller(past: Sequence[str]) -> Callable[[str], Told]:
@@ -243,7 +249,13 @@ class Question:
 
 
 def _compare(
-    figures: Figures, host: Host, question: Question, *, folder: Path, tell: Callable[[str], Told]
+    figures: Figures,
+    host: Host,
+    question: Question,
+    *,
+    folder: Path,
+    tell: Callable[[str], Told],
+    records: str = "",
 ) -> None:
     def play(*prompts: str, edits: Mapping[str, str] = question.edits) -> Told:
         session = str(uuid.uuid5(uuid.NAMESPACE_OID, question.key))
@@ -267,19 +279,19 @@ def _compare(
                 missing=missing,
                 parts=len(question.parts),
                 false=false,
+                is_kept=system == "Smara" and not judge_text(records, question.parts),
             )
         )
 
 
-def _note_records(figures: Figures, kind: str, host: Host, sessions: int) -> None:
+def _note_records(figures: Figures, kind: str, host: Host, sessions: int) -> str:
+    """Count the records of a store, and return the words of those in force."""
     listed = host.smara("decisions", "list", "--limit", "1000", "--json", is_checked=False)
     figures.sessions[kind] = figures.sessions.get(kind, 0) + sessions
-    count = None
-    if listed:
-        data = json.loads(listed)["data"]
-        rows = data if isinstance(data, list) else next(v for v in data.values() if type(v) is list)
-        count = len(rows)
-    figures.records.setdefault(kind, []).append(count)
+    rows = json.loads(listed)["data"] if listed else []
+    figures.records.setdefault(kind, []).append(len(rows) if listed else None)
+    holding = [row for row in rows if row.get("isInForce", True)]
+    return "\n".join("\n".join([row["rule"], *row["quotations"]]) for row in holding)
 
 
 # The development set.
@@ -334,6 +346,8 @@ def _chats(figures: Figures, data: Path, folder: Path) -> None:
         host.remember(past)
         host.set_up()
         tell = plain_teller([_text(session.turns) for session in past])
+        kind = "chats, amended" if beside else "chats"
+        records = _note_records(figures, kind, host, len(past))
         for task in own:
             key, module = task["task_id"], task["module"]
             question = Question(
@@ -346,9 +360,7 @@ def _chats(figures: Figures, data: Path, folder: Path) -> None:
                 parts=parts[key],
                 forbidden=labels["superseded"].get(key, []),
             )
-            _compare(figures, host, question, folder=folder, tell=tell)
-        if not beside:
-            _note_records(figures, "development", host, len(past))
+            _compare(figures, host, question, folder=folder, tell=tell, records=records)
 
 
 def _live(figures: Figures, data: Path, folder: Path) -> None:
@@ -537,7 +549,8 @@ def _scenario(figures: Figures, scenario: Mapping[str, Any], folder: Path) -> No
     host.remember(past)
     host.set_up()
     decides = bool(scenario["gold"])
-    _note_records(figures, "scenarios that decide" if decides else "noise", host, len(past))
+    kind = "scenarios that decide" if decides else "scenarios of noise"
+    records = _note_records(figures, kind, host, len(past))
     tell = plain_teller([_text(session.turns) for session in past])
     for number, prompt in enumerate(scenario["prompts"]):
         question = Question(
@@ -552,7 +565,7 @@ def _scenario(figures: Figures, scenario: Mapping[str, Any], folder: Path) -> No
             parts=prompt["parts"],
             forbidden=prompt["forbidden"],
         )
-        _compare(figures, host, question, folder=folder, tell=tell)
+        _compare(figures, host, question, folder=folder, tell=tell, records=records)
 
 
 def _attack(figures: Figures, folder: Path, batch: int, is_control: bool) -> None:
@@ -584,6 +597,7 @@ def _row(name: str, outcomes: Sequence[Outcome]) -> str:
         name,
         _share(sum(each.is_whole for each in needed), len(needed)),
         f"{found}/{parts}",
+        f"{sum(each.is_kept for each in needed)}/{len(needed)}",
         f"{sum(bool(each.false) for each in outcomes)}/{len(outcomes)}",
         _share(sum(each.is_answered for each in other), len(other)),
         f"{sum(each.is_opened for each in other)}/{len(other)}" if other else "–",
@@ -593,8 +607,9 @@ def _row(name: str, outcomes: Sequence[Outcome]) -> str:
 
 
 _HEAD = (
-    "| {} | whole rule told | parts | false as in force | answered without need | the same"
-    " at the start | tokens at start / message / open / edit |\n|---|---|---|---|---|---|---|"
+    "| {} | whole rule told | parts | whole rule kept | false as in force"
+    " | answered without need | the same at the start | tokens at start / message / open / edit |"
+    "\n|---|---|---|---|---|---|---|---|"
 )
 
 
