@@ -20,6 +20,7 @@ NAMES = [
 ATTRIBUTES = [
     "behavior", "close", "code", "code_knowledge", "commits", "compact", "compactions",
     "complete", "context",
+    "decisions",
     "embeddings", "history", "in_project", "internals", "links", "memories", "messages", "models",
     "moments", "observations", "pack", "path", "privacy", "project", "projects", "search",
     "search_memories",

@@ -71,6 +71,7 @@ class Memory:
     history = Room(Rooms.history, "Windows over threads, to show to a model.")
     tasks = Room(Rooms.tasks, "What is to be done, with dependencies and claims.")
     working = Room(Rooms.working, "Working memory: small pages that are always shown.")
+    decisions = Room(Rooms.decisions, "Decisions: what people settled in their sessions.")
     commits = Room(Rooms.commits, "Commits: every change of the history, with its reason.")
     memories = Room(Rooms.memories, "What is known: typed statements with evidence and trust.")
     observations = Room(Rooms.observations, "What was noticed in conversations.")

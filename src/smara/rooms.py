@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from smara.database.database import Session
     from smara.database.leases import Leases
     from smara.database.probe import SessionProbe
+    from smara.decisions.decisions import Decisions
     from smara.knowledge.memories import Memories
     from smara.knowledge.store import KnowledgeStore
     from smara.links.code import CodeKnowledge, CodeUpkeep
@@ -251,6 +252,22 @@ class Rooms:
         return root if place == self.scope else None
 
     @cached_property
+    def decisions(self) -> Decisions:
+        from smara.decisions.decisions import Decisions
+        from smara.decisions.store import DecisionStore
+        from smara.links.provenance import Provenance
+
+        return Decisions(
+            self.project,
+            DecisionStore(self.database, self.scope),
+            self.store,
+            lambda: self.memories,
+            knowledge=self.knowledge_store,
+            sources=Provenance(self.store),
+            root=self._code_root,
+        )
+
+    @cached_property
     def knowledge_store(self) -> KnowledgeStore:
         from smara.knowledge.store import KnowledgeStore
 
@@ -362,6 +379,7 @@ class Rooms:
                 lately=lambda: RecentWork(recent),
                 tasks=lambda: self.tasks,
                 commits=lambda: self.commits,
+                decisions=lambda: self.decisions,
                 search_pattern=lambda pattern: getattr(
                     self.pattern_search.find(pattern), "id", None
                 ),

@@ -17,6 +17,7 @@ from smara.errors import InvalidInputError
 if TYPE_CHECKING:  # a command that lists threads must not load the models of every room
     from smara.commits.models import Commit, LineReason
     from smara.core.freshness import Freshness
+    from smara.decisions.models import Decision
     from smara.knowledge.models import Evidence, TypedMemory
     from smara.messages.models import Message
     from smara.observations.models import Observation
@@ -535,6 +536,25 @@ def commit_json(commit: Commit) -> Json:
         "reason": commit.reason,
         "files": list(commit.files),
         "functions": list(commit.functions),
+    }
+
+
+def decision_json(decision: Decision) -> Json:
+    """Return the shape of a decision."""
+    memory = decision.memory
+    return {
+        "id": decision.id,
+        "shortId": decision.short_id,
+        "type": memory.type,
+        "rule": decision.rule,
+        "quotations": list(decision.quotations),
+        "rejected": list(decision.rejected),
+        "decidedAt": decision.decided_at,
+        "threadId": decision.thread_id,
+        "files": list(memory.files),
+        "isInForce": decision.is_in_force,
+        "supersededBy": memory.superseded_by,
+        "supersedes": list(memory.supersedes),
     }
 
 

@@ -404,6 +404,7 @@ class BulkImport:
         dry_run: bool = False,
     ) -> None:
         self._memory = memory
+        bound_unpacking(memory.settings)
         self._resource = resource_id
         self._everywhere = everywhere
         self._learn = learn and not dry_run
@@ -448,11 +449,14 @@ class BulkImport:
         return done
 
     def _finish(self, done: BulkReport, bar: Bar) -> None:
-        """Decide on what was watched."""
+        """Decide on what was watched, and read what people decided."""
         for _, learner in self._importers.values():
             if learner is not None:
                 with bar("learning") as progress:
-                    done.learned += learner.finish(progress)
+                    learner.finish(progress)
+                with bar("reading decisions") as progress:
+                    learner.read_decisions(progress)
+                done.learned += learner.learned
 
     def _importer(self, cwd: str) -> Importer:
         memory = self._memory

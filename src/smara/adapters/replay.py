@@ -172,12 +172,14 @@ class LearnReport:
         sessions: In which something new was seen.
         memories: That were made of it and wait for review.
         left_out: Sessions that were too many for one run.
+        decisions: That people made in the sessions.
     """
 
     sessions: int = 0
     events: int = 0
     memories: int = 0
     left_out: int = 0
+    decisions: int = 0
     problems: list[str] = field(default_factory=list)
 
     def __iadd__(self, more: LearnReport) -> LearnReport:
@@ -315,6 +317,13 @@ class Learner:
         self.learned.sessions = sum(each.taken > 0 for each in self._sessions.values())
         self.learned.left_out = sum(each.is_left_out for each in self._sessions.values())
         return self.learned
+
+    def read_decisions(self, progress: Callable[[int, int], None] | None = None) -> None:
+        """Read new sessions for decisions; errors must not fail the import."""
+        try:
+            self.learned.decisions += self._memory.decisions.update(progress=progress).added
+        except SmaraError as error:
+            self._trouble("decisions", error)
 
     def _look(self, first: HostEvent) -> _Watched:
         try:

@@ -107,8 +107,8 @@ class PointBudget(NamedTuple):
 BUDGETS: Mapping[Point, PointBudget] = {
     "start": PointBudget(2_400, 9_500, 0.5),
     "first_message": PointBudget(600, 2_500, 0.5),
-    "before_tool": PointBudget(450, 1_900, 0.1),
-    "after_tool": PointBudget(450, 1_900, 0.1),
+    "before_tool": PointBudget(600, 2_500, 0.1),
+    "after_tool": PointBudget(600, 2_500, 0.1),
     "between_steps": PointBudget(300, 1_300, 0.05),
     "planner": PointBudget(2_400, 9_500, 2.0),
     "coder": PointBudget(32_000, 200_000, 2.0),

@@ -106,7 +106,7 @@ def join_terms(conditions: Iterable[str]) -> str:
     return "".join(f" AND {condition}" for condition in conditions)
 
 
-RecordKind = Literal["task", "observation", "memory", "working", "code", "commit"]
+RecordKind = Literal["task", "observation", "memory", "working", "code", "commit", "decision"]
 KIND_CODES: dict[RecordKind, int] = {
     "task": 1,
     "observation": 2,
@@ -114,6 +114,7 @@ KIND_CODES: dict[RecordKind, int] = {
     "working": 4,
     "code": 5,
     "commit": 6,
+    "decision": 7,
 }
 """The number that stands for a kind in a row number."""
 _KINDS: dict[int, RecordKind] = {code: kind for kind, code in KIND_CODES.items()}

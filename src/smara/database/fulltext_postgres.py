@@ -39,6 +39,13 @@ _EXPECTED: tuple[tuple[RecordKind, str, str, str], ...] = (
     ),
     ("code", "code_chunks", "true", "code lacks {} pieces"),
     ("commit", "commits", "true", "commits lacks {} of them"),
+    (
+        "decision",
+        "(SELECT m.no FROM decisions d JOIN memories m ON m.no = d.memory_no"
+        " WHERE m.deprecated_at IS NULL)",
+        "true",
+        "decisions lacks {} of them",
+    ),
 )
 """The records that the index must have: kind, table, condition, and how a lack is reported."""
 

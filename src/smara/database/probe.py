@@ -58,6 +58,22 @@ class SqliteProbe:
         row = self._connection.execute(sql, {"project": self._project_no, **values}).fetchone()
         return str(row[0]) if row else ""
 
+    def rows(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement, which names its ``:project``."""
+        if ":project" not in sql:
+            raise AssertionError(f"statement without a wall: {sql}")
+        return list(self._connection.execute(sql, {"project": self._project_no, **values}))
+
+    def records(self, term: str, kind: int, limit: int) -> list[int]:
+        """Return records of a kind that hold a term, newest first."""
+        escaped = term.replace('"', '""')
+        rows = self._connection.execute(
+            "SELECT DISTINCT rowid >> 16 FROM record_index WHERE record_index MATCH ?"
+            f" AND (rowid >> 8 & 255) = ? ORDER BY rowid DESC LIMIT {int(limit)}",
+            (f'"{escaped}" AND "^p{self._project_no}"', kind),
+        )
+        return [int(row[0]) for row in rows]
+
     def __enter__(self) -> SqliteProbe:
         return self
 

@@ -262,7 +262,8 @@ class Adder:
         against = [
             (stored, contradiction)
             for stored in around
-            if (same is None or stored.no != same.stored.no)
+            if draft.source != "said"  # who made it says which ones it amends
+            and (same is None or stored.no != same.stored.no)
             and not _stand_together(draft, stored.memory)
             and (contradiction := find_contradiction(draft, stored.memory)) is not None
         ]
@@ -458,7 +459,7 @@ class Adder:
     ) -> list[str]:
         """Return why a person should review it; never what a person taught."""
         reasons = [f"it contradicts {old.memory.short_id}: {why.why}" for old, why in disputed]
-        if draft.is_verified:
+        if draft.is_verified or (draft.source == "said" and not draft.taint):
             return reasons
         level = level_of(self._turn.state.trust_level)
         if draft.taint:

@@ -118,7 +118,8 @@ def reasons_against(
     if source == "user_taught":
         return ()
     statement = parse_statement(content)
-    is_imported, is_inferred = source == "imported", source in INFERRED
+    # A file and a person say what they say; only what agents work out has to earn its place.
+    is_imported, is_inferred = source in ("imported", "said"), source in INFERRED
     stems = [word.stem for word in statement.words]
     texts = [content, *(each.quote for each in evidence if each.quote)]
     paths = [each.path for each in evidence if each.path]

@@ -37,6 +37,11 @@ def _cue(
 
 
 _needed = partial(_may, is_needed=True)
+_SAID = (
+    _may("thread", "text", "the session in which a person said it"),
+    _may("wording", "choice", "whose words the statement is in", choices="person agent"),
+    _may("earlier", "texts", "what still stands of the decision before"),
+)
 _words, _heading, _form = partial(_cue, "words"), partial(_cue, "heading"), partial(_cue, "form")
 
 
@@ -105,7 +110,7 @@ _TABLE: tuple[MemoryKind, ...] = (
         "decision", "an architectural decision with its reasons",
         title="Decided", name="decision", scope="global",
         half_life_days=None, because="a decision stands until another one supersedes it",
-        told_at=("start", "search", "edit"), is_fact=False,
+        told_at=("start", "search", "file"), is_fact=False,
         contradicts="claims", recorded_on="wish",
         start_share=0.2,
         boost={"define": 1.1, "explore": 1.2},
@@ -114,6 +119,7 @@ _TABLE: tuple[MemoryKind, ...] = (
             _may("rationale", "text", "why it was decided so"),
             _may("alternatives", "texts", "what was considered and not taken"),
             _may("decided_by", "text", "who decided"),
+            *_SAID,
         ),
         guess_rank=4,
         cues=(
@@ -145,6 +151,8 @@ _TABLE: tuple[MemoryKind, ...] = (
         start_share=0.1,
         fields=(
             _may("applies_to", "text", "to what, if not to everything"),
+            _may("alternatives", "texts", "what was considered and not taken"),
+            *_SAID,
         ),
         guess_rank=6,
         cues=(

@@ -44,7 +44,9 @@ MemorySource = Literal[
     "commit_auto",
     "user_taught",
     "imported",
+    "said",
 ]
+"""``said`` is what a person said in a session, kept as a quotation."""
 MemoryScope = Literal["global", "module", "work_unit", "session"]
 Visibility = Literal["personal", "project", "team", "organization"]
 TrustTier = Literal["quarantined", "observed", "unconfirmed", "confirmed"]

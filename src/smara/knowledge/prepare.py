@@ -45,7 +45,7 @@ _COMMIT = re.compile(r"[0-9A-Za-z][0-9A-Za-z._/-]{3,127}")
 _TAINT = re.compile(r"[a-z][a-z_]{0,39}")
 
 CONFIDENCE: Mapping[MemorySource, float] = {
-    "user_taught": 0.95, "agent_explicit": 0.8, "imported": 0.8, "qa_auto": 0.8,
+    "user_taught": 0.95, "said": 0.9, "agent_explicit": 0.8, "imported": 0.8, "qa_auto": 0.8,
     "commit_auto": 0.75, "mcp_auto": 0.75,
     "observer_inferred": 0.7,
 }  # fmt: skip

@@ -196,6 +196,10 @@ def may_inject(
         ),
         (memory.tier == "confirmed", _INSTRUCTION, "a person taught or verified it"),
         (
+            memory.source == "said" and memory.tier == "unconfirmed", _FACT,
+            "a person said it in a session, and it is told as a quotation",
+        ),
+        (
             confidence <= rules.inject_above, _NO,
             f"its confidence of {confidence:.2f} is not above {rules.inject_above:.2f}, as the "
             f"level {rules.name} wants",
@@ -271,7 +275,7 @@ def record_of(session: Session, store: KnowledgeStore, state: StateRow) -> Trust
         store.sql(
             "SELECT count(*), coalesce(sum(is_verified), 0) FROM memories"
             " WHERE project_no = :project AND created_at >= ? AND source NOT IN ('user_taught', "
-            "'imported')"
+            "'imported', 'said')"
         ),
         (since,),
     )

@@ -177,6 +177,10 @@ TABLES: tuple[TableSpec, ...] = (
     TableSpec("commit_files", "files of commits", key=("path", "commit_no"),
           refs={"commit_no": "commits"}, owner="commit_no"),
     TableSpec("commit_state", "the state of the history", key=()),
+    TableSpec("decisions", "places of decisions", key=("memory_no",),
+          refs={"memory_no": "memories", "thread_no": "threads"}, owner="memory_no"),
+    TableSpec("decision_cursors", "the reading of decisions", key=("thread_no",),
+          refs={"thread_no": "threads"}, owner="thread_no"),
     *_copies(
         "task_totals", "buffered_reflections", "code_trees", "code_files", "code_nodes",
         "code_facts", "code_chunks", "code_churn", "code_cochange", "code_modules", "code_numbers",

@@ -194,6 +194,7 @@ class Index:
         Those of each table whose number is above the one in ``newest``.
         """
         from smara.commits.store import commit_terms, indexed_commits
+        from smara.decisions.store import decision_terms, indexed_decisions
         from smara.knowledge.store import indexed_memories, memory_terms
         from smara.observations.store import indexed_observations, observation_terms
         from smara.tasks.change import task_terms
@@ -207,6 +208,7 @@ class Index:
             ("memory", "memories", indexed_memories, memory_terms),
             ("working", "working_memory", indexed_pages, lambda terms: terms),
             ("commit", "commits", indexed_commits, commit_terms),
+            ("decision", "decisions", indexed_decisions, decision_terms),
         )
         for kind, table, read, terms_of in sources:
             for no, project_no, record in read(session, newest.get(table, 0)):

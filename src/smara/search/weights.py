@@ -111,6 +111,7 @@ class BoostWeights:
     source_trust: Mapping[str, float] = field(
         default_factory=lambda: {
             "user_taught": 1.4,
+            "said": 1.3,
             "agent_explicit": 1.2,
             "qa_auto": 1.1,
             "mcp_auto": 1.0,

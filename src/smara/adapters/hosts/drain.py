@@ -37,6 +37,7 @@ from smara.core import log
 from smara.core.events import HostEvent
 from smara.core.files import is_ours, make_private, open_regular
 from smara.database.leases import Lease, host_name
+from smara.decisions.decisions import IDLE_SECONDS
 from smara.errors import DatabaseError, SmaraError
 from smara.memory import Memory
 
@@ -109,6 +110,9 @@ def drain(
             run_jobs(project, done, lambda: clock() < until, is_quick=is_quick)
             if not is_quick and clock() < until:
                 project.behavior.run_due()
+                project.decisions.update(
+                    idle_seconds=IDLE_SECONDS, has_time=lambda: clock() < until
+                )
         sweep(folder, time.time())
     finally:
         memory.internals.leases.release(lease)

@@ -58,6 +58,7 @@ def _draft(memory: Memory, cwd: str, files: Mapping[str, Sequence[str]]) -> Brie
             "task_mark": last_rows(look, TASKS)[0],
             "arms": "",
             "arms_mark": experiment.mark(look),
+            "actor": memory.internals.project.actor,
         }
     with memory.internals.database.read() as session:
         head["apart"] = memory.internals.knowledge_store.apart(session)

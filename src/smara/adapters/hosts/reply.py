@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 _TWICE_SECONDS = 5.0
 """Two hooks that ask the same within so short a time were set up twice; the second stays silent."""
 _MOST_AT_ONCE = 2
+_MOST_TOKENS = 600
 _LEAST_STEMS, _LEAST_SHARE = 3, 0.6
 _MOST_READ = 1 << 20
 
@@ -83,14 +84,13 @@ def answer(agent: str, event: str, raw: bytes, folder: str, is_behind: bool = Fa
         remember_start(folder, session_id, "compact", made_at=EMPTIED)
         remove_mark(folder, f"first {session_id}")
         return b""
-    if event in PROMPTS and (
-        hearer_of(payload) != session_id  # a sub-agent's prompt is no person's first words
-        or not session_id
-        or not leave_mark(folder, f"first {session_id}")
-    ):
-        return b""
-    chosen = choose(agent, event, payload, folder=folder) if not is_behind else None
-    if chosen == []:
+    if event in PROMPTS and (hearer_of(payload) != session_id or not session_id):
+        return b""  # a sub-agent's prompt is no person's words
+    is_later = event in PROMPTS and not leave_mark(folder, f"first {session_id}")
+    chosen = (
+        choose(agent, event, payload, folder=folder, is_later=is_later) if not is_behind else None
+    )
+    if chosen == [] or (chosen is None and is_later):
         return b""
     # What is the same when two registrations ask about one thing: of one host, or of two that
     # read each other's.
@@ -112,9 +112,11 @@ def answer(agent: str, event: str, raw: bytes, folder: str, is_behind: bool = Fa
 
 
 def choose(
-    agent: str, event: str, payload: Mapping[str, Any], folder: str
+    agent: str, event: str, payload: Mapping[str, Any], folder: str, is_later: bool = False
 ) -> list[dict[str, Any]] | None:
     """Choose what to say, each with its receipt's facts.
+
+    To a message that ``is_later`` than the first, only what was decided about its subject.
 
     Empty for silence, ``None`` if the store must be asked.
     """
@@ -134,12 +136,16 @@ def choose(
         return None
     if event not in PROMPTS:
         return _about_tool(agent, event, payload, folder=folder, head=head)
-    # Where the work stood, as far as the prompt is about it, and what is new since the start.
+    # What was decided about its subject, where the work stood, and what is new since the start.
     words = brief.words_of(folder, head, agent)
     if words is None:
         return None
-    prompt = own_words(_text(payload, "prompt")).lower()
+    prompt = own_words(_text(payload, "prompt"))
     record = SessionLog(folder, session_id)
+    decided = _decided(head, prompt, record)
+    if is_later:
+        return decided
+    prompt = prompt.lower()
     fitting = [
         each["told"] for each in words["firsts"] if _is_about(prompt, each["words"], each["stems"])
     ]
@@ -150,7 +156,57 @@ def choose(
         # What has become known since the session's start was prepared, as the end of the session
         # before it.
         new += [{**each, "point": "first_message"} for each in _unsaid(words["start"], record)]
-    return [each for each in new if _stands(head, each)]
+    return decided + [each for each in new if _stands(head, each)]
+
+
+def _decided(head: Mapping[str, Any], prompt: str, record: SessionLog) -> list[dict[str, Any]]:
+    """Return what was decided about the subject of a message and was not said yet."""
+    from smara.database.probe import open_probe
+    from smara.decisions.recall import recall_by_probe
+
+    look = open_probe(head["store"], head["project_no"], head["schema"]) if head["store"] else None
+    if look is None or not prompt.strip():
+        return []
+    with look:
+        found = recall_by_probe(look, prompt, head["actor"])
+    items: list[dict[str, Any]] = []
+    lines: list[str] = []
+    used = 0
+    for each in found[:_MOST_AT_ONCE]:
+        key, tokens = f"memory:{each['id']}", -(-len(each["text"]) // 4)
+        if key in record.names or (items and used + tokens > _MOST_TOKENS):
+            continue
+        used += tokens
+        lines.append(each["text"])
+        items.append(
+            {
+                "kind": "memory",
+                "id": each["id"],
+                "why": "it was decided about what the message is about",
+                "text": each["label"],
+                "key": key,
+                "tokens": tokens,
+                "saved_tokens": 0,
+                "saved_how": "",
+                "signs": [f"id:{each['id']}"],
+            }
+        )
+    if not items:
+        return []
+    text = "\n".join([OPENING, *lines, CLOSING])
+    return [
+        {
+            "text": text,
+            "tokens": used + 10,
+            "point": "first_message",
+            "items": items,
+            "receipt_id": "",
+            "source": "",
+            "agent": "",
+            "arm": None,
+            "is_kept": True,
+        }
+    ]
 
 
 def _say(

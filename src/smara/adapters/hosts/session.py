@@ -212,6 +212,7 @@ def run_jobs(
         try:
             if job.kind == "finalize":
                 memory.behavior.finalize(job.session_id)
+                memory.decisions.read(job.session_id)
             elif os.path.exists(path):
                 # A host may have cleaned up; then there is nothing more to be had.
                 _read_transcript(memory, job, path)

@@ -103,7 +103,7 @@ def choose(candidates: Sequence[MemoryCandidate], room: int) -> list[MemoryCandi
     def place(candidate: MemoryCandidate) -> tuple[bool, int, int, str]:
         memory = candidate.tellable.memory
         is_confirmed = memory.tier == "confirmed"
-        order = _ORDER[memory.type] if is_confirmed else 0
+        order = _ORDER[memory.type] if is_confirmed else int(memory.source != "said")
         return not is_confirmed, order, memory.created_at, memory.id
 
     return sorted(chosen.values(), key=place)
@@ -121,7 +121,7 @@ def _take(
         is_other = type_ is not None and memory.type != type_
         if is_other or memory.id in chosen or each.cost > room or len(chosen) >= MOST:
             continue
-        is_open = memory.tier != "confirmed"
+        is_open = memory.tier != "confirmed" and memory.source != "said"
         if (
             is_open
             and sum(other.tellable.memory.tier != "confirmed" for other in chosen.values())
@@ -215,7 +215,9 @@ class MemoryFinder:
         return [
             each
             for each in self.memories.tellable(list(memories), places=places)
-            if each.memory.is_verified or each.confidence >= LEAST_CONFIDENCE
+            if each.memory.is_verified
+            or each.memory.source == "said"
+            or each.confidence >= LEAST_CONFIDENCE
         ]
 
     def _newest(
@@ -261,6 +263,8 @@ class MemoryFinder:
             for memory in every.values()
             if (memory.is_verified or (memory.type in FOR_START and memory.tier != "quarantined"))
             and memory.applies_at(places)
+            # What was decided about one thing is told when the work comes to it.
+            and (memory.source != "said" or memory.type == "preference" or memory.verified_uses)
         ]
         pool.sort(
             key=lambda each: (

@@ -22,12 +22,14 @@ from smara.core.clock import Clock
 from smara.core.escape import neutralize
 from smara.core.extract import shorten
 from smara.core.memory_block import CLOSING, OPENING
+from smara.decisions.decisions import line_of
 from smara.errors import DeadlineError
 from smara.knowledge.kinds import KINDS
 from smara.knowledge.models import TypedMemory
 from smara.knowledge.trust import Tellable
 
 UNCONFIRMED = "Noted in earlier sessions, not confirmed by a person"
+SAID = "Said by people in earlier sessions"
 _LONGEST = 420
 _QUOTE = 160
 _PIECES = re.compile(r"([A-Z]?[a-z]+|[A-Z]+)|(\d+)|([^\sA-Za-z\d]+)")
@@ -96,6 +98,8 @@ def memory_line(tellable: Tellable, is_grouped: bool = False) -> str:
     """
     memory = tellable.memory
     hedge = f" ({one_line(tellable.hedge, 200)})" if tellable.hedge else ""
+    if memory.source == "said":
+        return f"{line_of(memory, _LONGEST)}{hedge}"
     where = _places(memory)
     if memory.tier == "confirmed":
         head = "" if is_grouped else f"{KINDS[memory.type].name}: "
@@ -223,7 +227,7 @@ def line_of_memory(
 ) -> InjectionLine:
     """Return a memory as a line of an injection."""
     memory = tellable.memory
-    text = line or memory_line(tellable)
+    text = line or (line_of(memory) if memory.source == "said" else memory_line(tellable))
     item = InjectionItem(
         "memory",
         memory.id,

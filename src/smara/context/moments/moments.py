@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from smara.commits.commits import Commits
     from smara.context.moments.start import RecentWork
     from smara.context.moments.tool_calls import ToolCallLookup
+    from smara.decisions.decisions import Decisions
     from smara.knowledge.memories import Memories
     from smara.tasks.tasks import Tasks
 
@@ -91,6 +92,7 @@ class MomentParts:
     lately: Callable[[], RecentWork]
     tasks: Callable[[], Tasks]
     commits: Callable[[], Commits]
+    decisions: Callable[[], Decisions]
     search_pattern: Callable[[str], str | None]
     root: Callable[[], str | None]
     actor: str
@@ -146,22 +148,27 @@ class Moments(ReceiptKeeper):
 
         return self._say("start", session_id, find, source, agent, is_emptied)
 
-    def first_message(self, session_id: str, text: str) -> Injection | None:
-        """Return the state of the work a first message names.
+    def first_message(
+        self, session_id: str, text: str, *, is_first: bool = True
+    ) -> Injection | None:
+        """Return decisions about a message, and the work it names.
 
         Args:
             session_id: The host's id of the session.
             text: What the person wrote; an empty one names nothing.
+            is_first: False for a later message; then only decisions are told.
 
         Returns:
-            The injection, or None if the message names no such work.
+            The injection, or None if nothing is known about the message's subject.
         """
 
         def find(standing: SessionState, deadline: Deadline) -> InjectionDraft | None:
-            from smara.context.moments.triggers import matching, subjects
+            from smara.context.moments.triggers import decided, matching, subjects
 
-            found = matching(subjects(self._finder, self._parts.tasks()), text)
+            found = decided(self._finder, self._parts.decisions(), text)
             deadline.check()
+            if is_first:
+                found += matching(subjects(self._finder, self._parts.tasks()), text)
             return make_draft(new_lines(found, standing.old_keys), BUDGETS["first_message"])
 
         return self._say("first_message", session_id, find) if text.strip() else None

@@ -15,6 +15,7 @@ from smara.behavior.store import BehaviorStore
 from smara.context.models import BUDGETS, InjectionItem, PointBudget
 from smara.context.moments.candidates import MemoryFinder, choose
 from smara.context.moments.draft import (
+    SAID,
     UNCONFIRMED,
     Deadline,
     InjectionDraft,
@@ -283,14 +284,17 @@ def start_draft(
         line = f"{many} for a person's review (`smara memories review`)."
         review.append(with_line(item, line))
     types = {each.tellable.memory.type for each in candidates}
-    titles = [f"{title}:" for title in (*(KINDS[type_].title for type_ in types), UNCONFIRMED)]
+    titles = [
+        f"{title}:" for title in (*(KINDS[type_].title for type_ in types), SAID, UNCONFIRMED)
+    ]
     around = [HEAD, OPENING, CLOSING, *(each.line for each in (*volatile, *review)), *titles]
     room = request.budget.tokens - sum(cost_of(line, BUDGETS["start"]) for line in around)
     memories: list[InjectionLine] = []
     title = ""
     for each in choose(candidates, max(0, room)):
         memory = each.tellable.memory
-        heading = KINDS[memory.type].title if memory.tier == "confirmed" else UNCONFIRMED
+        unconfirmed = SAID if memory.source == "said" else UNCONFIRMED
+        heading = KINDS[memory.type].title if memory.tier == "confirmed" else unconfirmed
         if heading != title:
             memories.append(InjectionLine(f"{heading}:"))
             title = heading

@@ -52,6 +52,7 @@ from smara.context.moments.tool_calls import (
 )
 from smara.core.scope import WRITTEN_BY
 from smara.core.tool_triggers import is_named
+from smara.decisions.decisions import Decisions
 from smara.knowledge.kinds import KINDS, types_told_at
 from smara.knowledge.statements import parse_statement
 from smara.knowledge.trust import Tellable
@@ -90,6 +91,15 @@ def subjects(finder: MemoryFinder, tasks: Tasks) -> list[Subject]:
         _of_memory(tellable)
         for type_ in types_told_at("message")
         for tellable in finder.of_types([type_], _LOOKED_AT // 2)
+    ]
+
+
+def decided(finder: MemoryFinder, decisions: Decisions, message: str) -> list[InjectionLine]:
+    """Return decisions about the subject of a message, surest first."""
+    found = [each.memory for each in decisions.search(message[:_LONGEST_MESSAGE], _MOST)]
+    return [
+        line_of_memory(each, "it was decided about what the message is about")
+        for each in finder.memories.tellable(found, places=None)
     ]
 
 

@@ -41,6 +41,7 @@ COMMANDS = {
     "tasks": "Add, order, claim and close tasks.",
     "remember": "Teach Smara something. It is trusted at once.",
     "memories": "List, review, edit and forget memories.",
+    "decisions": "Show what people decided in their sessions.",
     "commits": "Read the history, and explain a file's lines.",
     "graph": "Index the code and query its dependencies.",
     "import": "Import past sessions of agents, archives and other files.",

@@ -370,6 +370,7 @@ def _reply(done: BulkReport, by_file: bool, is_dry_run: bool) -> Reply:
             "events": learned.events,
             "memories": learned.memories,
             "leftOut": learned.left_out,
+            "decisions": learned.decisions,
             "problems": learned.problems,
         },
     }
@@ -451,5 +452,7 @@ def imported_line(done: BulkReport, is_dry_run: bool = False) -> str:
     threads = {(each.path, thread) for each in done.reports for thread in each.threads}
     learned = done.learned.memories
     review = f" {output.count(learned, 'new memory', 'new memories')} to review." if learned else ""
+    decided = done.learned.decisions
+    found = f" Found {output.count(decided, 'decision')}." if decided else ""
     verb = "Would import" if is_dry_run else "Imported"
-    return f"{verb} {stored} from {output.count(len(threads), 'session')}.{review}"
+    return f"{verb} {stored} from {output.count(len(threads), 'session')}.{found}{review}"

@@ -1,0 +1,1 @@
+"""Find and keep what people decided in their sessions."""

@@ -1,0 +1,257 @@
+"""Assemble the decisions of a session from both sides' words.
+
+A session is cut into stretches about one thing. Sentences of the person are scored one by one;
+a stretch is a decision if one of them is sure, or if the whole talk is one: the person mostly
+states, and the agent sums up the person's words. Then even "30 days." belongs to the rule.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Literal, NamedTuple
+
+from smara.core.extract import shorten
+from smara.decisions.utterances import (
+    Sentence,
+    SpokenTurn,
+    content_terms,
+    count_signs,
+    names_in,
+    own_text,
+    read_utterances,
+    sentences,
+)
+
+SURE, LIKELY, POSSIBLE = 0.78, 0.5, 0.1
+"""A sentence that is a decision by itself, one that belongs to one, and one that may."""
+TALK = 0.4
+"""The least mean of a talk that decides something."""
+_TALK_CHARACTERS, _MOST_OF_LONG_TALK, _SUMMARY_WEIGHT = 800, 16, 0.5
+"""The longest turns of an agent, on average, that talks instead of reporting its work."""
+_LEAST_SUMMARY, _LEAST_WORDING = 0.2, 0.4
+_MANY_CALLS = 3
+_PAUSE_MS = 6 * 3_600_000
+_MOST_TURNS = 40
+_MOST_QUOTED, _LONGEST_WORDING = 2_400, 1_600
+_MOST_REJECTED = 6
+
+
+class Quotation(NamedTuple):
+    """A sentence of a message, and how likely it decides something."""
+
+    turn: int
+    text: str
+    weight: float
+
+
+class Draft(NamedTuple):
+    """A decision as a session shows it.
+
+    ``wording`` is how the agent summed it up; ``rejected`` what the agent had proposed when the
+    person refused.
+    """
+
+    quotations: tuple[Quotation, ...]
+    wording: Quotation | None
+    rejected: tuple[Quotation, ...]
+    about: str
+    """All words of the stretch, by which it is found."""
+    score: float
+    is_wish: bool
+    is_personal: bool
+
+    @property
+    def rule(self) -> str:
+        """The rule in the words of the session."""
+        if self.wording is not None:
+            return self.wording.text
+        return " ".join(each.text for each in self.quotations)
+
+
+@cache
+def _weights() -> dict[str, dict[str, float]]:
+    text = files("smara.decisions").joinpath("weights.json").read_text("utf-8")
+    found: dict[str, dict[str, float]] = json.loads(text)
+    return found
+
+
+def weigh(facts: dict[str, float], kind: Literal["work", "talk"] = "work") -> float:
+    """Return the probability that a sentence decides something.
+
+    Where an agent works, a sentence is mostly a request; in a talk, mostly a statement.
+    """
+    weights = _weights()[kind]
+    total = weights["start"] + math.fsum(weights[name] * value for name, value in facts.items())
+    return 1 / (1 + math.exp(-max(-30.0, min(30.0, total))))
+
+
+def assemble(turns: Sequence[SpokenTurn]) -> list[Draft]:
+    """Return the decisions of a session, oldest first."""
+    weighed = [(weigh(each.facts), each) for each in read_utterances(turns)]
+    found = []
+    for stretch in _stretches(turns, weighed):
+        draft = _draft(turns, stretch)
+        if draft is not None:
+            found.append(draft)
+    return found
+
+
+Weighed = tuple[float, Sentence]
+
+
+def _stretches(turns: Sequence[SpokenTurn], weighed: Sequence[Weighed]) -> list[list[Weighed]]:
+    """Cut the person's sentences where the work, the time or the subject changes."""
+    found: list[list[Weighed]] = []
+    last, terms = -1, set[str]()
+    for pair in weighed:
+        number = pair[1].turn
+        if number != last:
+            between = turns[last + 1 : number] if last >= 0 else ()
+            new = content_terms(turns[number].text[:4_000])
+            is_after_work = sum(each.calls for each in between) >= _MANY_CALLS
+            is_after_pause = last >= 0 and turns[number].at_ms - turns[last].at_ms > _PAUSE_MS
+            is_long = bool(found) and number - found[-1][0][1].turn > _MOST_TURNS
+            if last < 0 or is_after_pause or is_long or (is_after_work and len(new & terms) < 2):
+                found.append([])
+                terms = set()
+            terms |= new
+            last = number
+        found[-1].append(pair)
+    return found
+
+
+def _draft(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed]) -> Draft | None:
+    stated = [pair for pair in stretch if not pair[1].facts["question"]]
+    if not stated:
+        return None
+    first, last = stretch[0][1].turn, stretch[-1][1].turn
+    replies = [(weigh(each.facts, "talk"), each) for _, each in stated if not each.facts["first"]]
+    mean = _talk_score(turns, replies, stated)
+    score = max(weight for weight, _ in stated)
+    if score < SURE and mean < TALK:
+        return None
+    is_talk = mean >= TALK
+    chosen = [
+        Quotation(each.turn, each.text, max(weight, in_talk))
+        for weight, each in stated
+        for in_talk in (weigh(each.facts, "talk") if is_talk and each.turn > first else 0.0,)
+        if weight >= LIKELY or in_talk >= POSSIBLE
+    ]
+    while sum(len(each.text) for each in chosen) > _MOST_QUOTED:
+        chosen.remove(min(chosen, key=lambda each: each.weight))
+    if not chosen:
+        return None
+    wording = _summary(turns, chosen) if is_talk else None
+    wording = wording or _taken_up(turns, chosen)
+    best = max(stated, key=lambda pair: pair[0])[1]
+    return Draft(
+        tuple(chosen),
+        wording,
+        tuple(_rejected(turns, stretch))[:_MOST_REJECTED],
+        "\n".join(_words(turn) for turn in turns[first : last + 2]),
+        mean if is_talk else score,
+        is_wish=_is_wish(best, chosen),
+        is_personal=bool(count_signs(best.text, "self") and count_signs(best.text, "want")),
+    )
+
+
+def _words(turn: SpokenTurn) -> str:
+    return own_text(turn.text) if turn.speaker == "person" else turn.text[:6_000]
+
+
+def _talk_score(
+    turns: Sequence[SpokenTurn], replies: Sequence[Weighed], stated: Sequence[Weighed]
+) -> float:
+    """Return how likely a talk as a whole decides something; 0 if work is done in it.
+
+    Where the agent's turns are short, the mean of the person's sentences says it. Where they are
+    long, they may be reports of work, and what the agent sums up has to show it.
+    """
+    if len(replies) < 2:
+        return 0.0
+    first, last = stated[0][1].turn, stated[-1][1].turn
+    answers = [turn for turn in turns[first : last + 2] if turn.speaker == "agent"]
+    if any(turn.calls for turn in answers):
+        return 0.0
+    if sum(len(turn.text) for turn in answers) <= _TALK_CHARACTERS * len(answers):
+        return math.fsum(weight for weight, _ in replies) / len(replies)
+    if last - first > _MOST_OF_LONG_TALK:
+        return 0.0
+    weights = [weight for weight, each in stated if not each.facts["first"]]
+    summary = _summary(turns, [Quotation(each.turn, each.text, 0.0) for _, each in replies])
+    coverage = summary.weight if summary is not None else 0.0
+    return math.fsum(weights) / len(weights) + _SUMMARY_WEIGHT * coverage
+
+
+def _summary(turns: Sequence[SpokenTurn], chosen: Sequence[Quotation]) -> Quotation | None:
+    """Return the agent's turn that sums up most of what the person said, if one does."""
+    spoken = content_terms(" ".join(each.text for each in chosen))
+    first, last = chosen[0].turn, chosen[-1].turn
+    best = Quotation(-1, "", _LEAST_SUMMARY)
+    for number in range(first + 1, min(last + 2, len(turns))):
+        if turns[number].speaker != "agent":
+            continue
+        listed = sentences(own_text(turns[number].text))
+        text = " ".join(each for each in listed if not each.endswith(("?", "？")))
+        share = len(content_terms(text) & spoken) / max(6, len(spoken))
+        # Of two that say as much, the later one knows more.
+        if text and share >= best.weight - 0.02:
+            best = Quotation(number, shorten(text, _LONGEST_WORDING), share)
+    return best if best.turn >= 0 else None
+
+
+def _taken_up(turns: Sequence[SpokenTurn], chosen: Sequence[Quotation]) -> Quotation | None:
+    """Return the agent's next sentence that repeats what the person decided, if one does."""
+    number = chosen[-1].turn + 1
+    if number >= len(turns) or turns[number].speaker != "agent":
+        return None
+    spoken = content_terms(" ".join(each.text for each in chosen))
+    best = None
+    for each in sentences(own_text(turns[number].text))[:12]:
+        terms = content_terms(each)
+        share = len(terms & spoken) / max(4, len(spoken))
+        if not each.endswith(("?", "？", ":")) and share > (
+            best.weight if best else _LEAST_WORDING
+        ):
+            best = Quotation(number, shorten(each, 400), share)
+    return best
+
+
+def _rejected(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed]) -> list[Quotation]:
+    """Return what the agent had proposed where the person's answer begins with a refusal."""
+    found = []
+    for number in dict.fromkeys(each.turn for _, each in stretch):
+        before = turns[number - 1] if number else None
+        listed = [each for _, each in stretch if each.turn == number]
+        if before is None or before.speaker != "agent" or not listed[0].facts["refuses at once"]:
+            continue
+        spoken = content_terms(turns[number].text)
+        offers = [each for each in sentences(own_text(before.text)) if len(content_terms(each)) > 2]
+        if offers:
+            best = max(offers, key=lambda each: len(content_terms(each) & spoken))
+            found.append(Quotation(number - 1, shorten(best, 240), 0.0))
+    return found
+
+
+_CODE_NAME = re.compile(r"[\w-]+\.\w{1,5}\b|\w+_\w+|\w+\(\)|`")
+
+
+def _is_wish(best: Sentence, chosen: Sequence[Quotation]) -> bool:
+    """Return True for a rule for all of the work, not for one thing in the code."""
+    facts = best.facts
+    is_general = (
+        facts["lasting"] or facts["total"] or facts["oblige"] or facts["refuse"] or facts["choose"]
+    )
+    names = names_in([best.text])
+    return bool(
+        is_general
+        and len(chosen) <= 3
+        and not names
+        and not _CODE_NAME.search(best.text)
+        and len(content_terms(best.text)) <= 9
+    )

@@ -1,0 +1,474 @@
+"""Keep what people decided in their sessions, as typed memories with quotations.
+
+Sessions are read when they have been silent for a while. Every decision is a memory of the
+source ``said``: it may be told unasked, as a quotation, without a review. No model is called.
+"""
+
+from __future__ import annotations
+
+import builtins
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from smara.core.extract import shorten
+from smara.core.files import read_regular
+from smara.core.git import ask_git
+from smara.core.paths import FILE_EXTENSIONS
+from smara.core.text import analyze
+from smara.database.database import Session
+from smara.database.projects import ProjectContext
+from smara.decisions.amend import Amendment, amendment, left_by_newer
+from smara.decisions.assemble import Draft, assemble
+from smara.decisions.line import LONGEST, decision_line
+from smara.decisions.models import Decision, DecisionPage, DecisionReport
+from smara.decisions.recall import recall
+from smara.decisions.store import DecisionRow, DecisionStore, WaitingThread
+from smara.decisions.utterances import SpokenTurn, names_in
+from smara.errors import NotFoundError
+from smara.knowledge.memories import Memories
+from smara.knowledge.models import AddResult, Evidence, NewMemory, State, TypedMemory
+from smara.knowledge.provenance import Sources, Why
+from smara.knowledge.store import KnowledgeStore
+from smara.messages.models import Message
+from smara.messages.store import MessageStore
+from smara.observations.models import taint_of
+from smara.observations.offline.exchanges import ToolCall, Utterance, read
+
+MOST_THREADS = 1_000
+IDLE_SECONDS = 120.0
+_MOST_MESSAGES = 6_000
+_MOST_TERMS = 400
+_MOST_NAMES, _MOST_FILES = 12, 6
+_MOST_AMENDED, _MOST_REJECTED, _MOST_EVIDENCE = 4, 6, 40
+_LONGEST_RULE = 1_600
+Progress = Callable[[int, int], None]
+
+
+class Decisions:
+    """The decisions of one project."""
+
+    def __init__(
+        self,
+        project: ProjectContext,
+        store: DecisionStore,
+        messages: MessageStore,
+        memories: Callable[[], Memories],
+        *,
+        knowledge: KnowledgeStore,
+        sources: Sources,
+        root: Callable[[], str | None],
+    ) -> None:
+        self._project = project
+        self._store = store
+        self._messages = messages
+        self._memories = memories
+        self._knowledge = knowledge
+        self._sources = sources
+        self._root = root
+        self._defined: tuple[str, Mapping[str, Sequence[str]]] = ("", {})
+
+    def update(
+        self,
+        limit: int = MOST_THREADS,
+        *,
+        idle_seconds: float = 0.0,
+        has_time: Callable[[], bool] = lambda: True,
+        progress: Progress | None = None,
+    ) -> DecisionReport:
+        """Read sessions with new messages for what was decided in them.
+
+        Safe to repeat and to run from several processes: a decision is kept once.
+
+        Args:
+            limit: The most sessions that are read.
+            idle_seconds: Sessions that were active more recently are left for later.
+            has_time: Asked before each session.
+            progress: Called with the number of sessions read, and of all.
+
+        Returns:
+            What was read, added and superseded.
+        """
+        now_ms = self._project.clock.now_ms()
+        self._defined = ("", {})  # the code may have changed since
+        with self._store.database.read() as session:
+            waiting = self._store.waiting(session, now_ms - int(idle_seconds * 1_000), limit + 1)
+        counts = Counter[str]()
+        threads = 0
+        for thread in waiting[:limit]:
+            if not has_time():
+                break
+            self._read(thread, counts)
+            threads += 1
+            if progress is not None:
+                progress(threads, min(len(waiting), limit))
+        return _report(threads, counts, is_all=threads == len(waiting))
+
+    def read(self, thread_id: str) -> DecisionReport:
+        """Read one session for its decisions.
+
+        Args:
+            thread_id: The session; an unknown one is fine.
+        """
+        counts = Counter[str]()
+        with self._store.database.read() as session:
+            waiting = self._store.waiting_thread(session, thread_id)
+        for thread in waiting:
+            self._read(thread, counts)
+        return _report(len(waiting), counts)
+
+    def list(
+        self, *, state: State = "active", path: str | None = None, limit: int = 50, offset: int = 0
+    ) -> DecisionPage:
+        """Return decisions, newest first.
+
+        Args:
+            state: ``active``, ``deprecated`` or ``all``.
+            path: Only those about this file.
+            limit: The most that are returned.
+            offset: How many are skipped.
+        """
+        page = self._memories().list(
+            source="said",
+            state=state,
+            file=path,
+            limit=limit,
+            offset=offset,
+        )
+        return DecisionPage(tuple(self._as_decisions(page.memories)), page.next_offset)
+
+    def get(self, decision_id: str) -> Decision:
+        """Return a decision by its id.
+
+        Args:
+            decision_id: Any id of its memory.
+
+        Raises:
+            NotFoundError: If there is no such decision.
+        """
+        found = self._as_decisions([self._memories().get(decision_id)])
+        if not found:
+            hint = "`smara decisions list` shows what there is."
+            raise NotFoundError(
+                f"Decision not found: {decision_id}. {hint}",
+                brief=f"Decision not found: {decision_id}",
+                hint=hint,
+                memory_id=decision_id,
+            )
+        return found[0]
+
+    def why(self, decision_id: str) -> Why:
+        """Explain a decision: messages, trust, and what it superseded.
+
+        Args:
+            decision_id: Any id of its memory.
+
+        Returns:
+            The explanation of its memory.
+        """
+        return self._memories().why(self.get(decision_id).id)
+
+    def search(self, text: str, limit: int = 5) -> builtins.list[Decision]:
+        """Return the decisions in force about a text's subject.
+
+        Args:
+            text: A question, or the description of a task.
+            limit: The most that are returned.
+
+        Returns:
+            Decisions; empty if none is about the text.
+        """
+        with self._store.database.read() as session:
+            found = self._recalled(session, text)[: 4 * limit]
+            memories = self._knowledge.by_numbers(session, found).values()
+        return self._as_decisions(each for each in memories if each.is_active)[:limit]
+
+    def _recalled(self, session: Session, text: str) -> builtins.list[int]:
+        total = self._store.total(session)
+        hits = recall(
+            text,
+            total,
+            lambda term: self._store.match(session, term),
+            lambda numbers: self._store.in_force(session, numbers),
+        )
+        return [each.no for each in hits]
+
+    def _as_decisions(self, memories: Iterable[TypedMemory]) -> builtins.list[Decision]:
+        return [
+            Decision(each, str(each.data.get("thread") or each.session_id or ""))
+            for each in memories
+            if each.source == "said"
+        ]
+
+    # reading
+
+    def _read(self, thread: WaitingThread, counts: Counter[str]) -> None:
+        with self._store.database.read() as session:
+            after = max(0, thread.last_seq - _MOST_MESSAGES)
+            messages = self._messages.between(
+                session, thread.no, after, thread.last_seq + 1, _MOST_MESSAGES
+            )
+            before = self._store.of_thread(session, thread.no)
+        turns = turns_of(messages)
+        for draft in assemble(turns):
+            origin = turns[draft.quotations[0].turn].message_id
+            evidence, draft = self._evidence(turns, draft)
+            if origin in before:
+                counts["changed"] += self._change(thread, before[origin], draft, evidence)
+                continue
+            amended, left = self._amended(thread, turns, draft)
+            if left is not None:
+                new = self._memory(thread, left, self._evidence(turns, left)[0], amended)
+                self._add(thread, origin, new, left, counts)
+        with self._store.database.write() as session:
+            self._store.advance(session, thread.no, thread.last_seq)
+
+    def _evidence(
+        self, turns: Sequence[SpokenTurn], draft: Draft
+    ) -> tuple[builtins.list[Evidence], Draft]:
+        """Return a draft's quotations as evidence, one a message.
+
+        The agent's wording is left out if something from outside may speak through it.
+        """
+        quotes: dict[str, list[str]] = {}
+        for each in draft.quotations:
+            quotes.setdefault(turns[each.turn].message_id, []).append(each.text)
+        found = [Evidence(message_id=no, quote=" ".join(texts)) for no, texts in quotes.items()]
+        if draft.wording is not None:
+            source = Evidence(message_id=turns[draft.wording.turn].message_id)
+            with self._store.database.read() as session:
+                if any(each.taint for each in self._sources.shown(session, [source])):
+                    draft = draft._replace(wording=None)
+        return found, draft
+
+    def _amended(
+        self, thread: WaitingThread, turns: Sequence[SpokenTurn], draft: Draft
+    ) -> tuple[builtins.list[Amendment], Draft | None]:
+        """Return the older decisions in force that a draft amends, and what newer ones leave."""
+        text = " ".join((draft.rule, *(each.text for each in draft.quotations)))
+        at_ms = turns[draft.quotations[0].turn].at_ms
+        with self._store.database.read() as session:
+            numbers = self._recalled(session, text)[:_MOST_AMENDED]
+            others = self._knowledge.by_numbers(session, numbers).values()
+        found: builtins.list[Amendment] = []
+        left: Draft | None = draft
+        for each in others:
+            if not each.is_active or each.session_id == thread.id or left is None:
+                continue
+            if each.evidence_at > at_ms:
+                left = left_by_newer(left, each)
+            elif (amended := amendment(draft, each)) is not None:
+                found.append(amended)
+        return found, left
+
+    def _memory(
+        self,
+        thread: WaitingThread,
+        draft: Draft,
+        evidence: Sequence[Evidence],
+        amended: Sequence[Amendment],
+    ) -> NewMemory:
+        carried = [each for amendment in amended for each in amendment.carried]
+        rejected = [each.text for each in draft.rejected]
+        rejected += [text for each in amended for text in each.given_up]
+        files = [path for each in amended for path in each.older.files]
+        data = {
+            "thread": thread.id,
+            "alternatives": [shorten(each, 400) for each in rejected[:_MOST_REJECTED]],
+            "wording": "agent" if draft.wording is not None else "person",
+            "earlier": [each.quote for each in carried if each.quote],
+        }
+        return NewMemory(
+            shorten(draft.rule, _LONGEST_RULE),
+            "preference" if draft.is_wish else "decision",
+            "said",
+            files=list(dict.fromkeys([*self._files_of(draft), *files]))[:_MOST_FILES],
+            visibility="personal" if draft.is_wish and draft.is_personal else "project",
+            session_id=thread.id,
+            evidence=[*evidence, *carried][:_MOST_EVIDENCE],
+            supersedes=[each.older.id for each in amended],
+            data={name: value for name, value in data.items() if value},
+        )
+
+    def _add(
+        self,
+        thread: WaitingThread,
+        origin: str,
+        new: NewMemory,
+        draft: Draft,
+        counts: Counter[str],
+    ) -> None:
+        def index(session: Session, results: Sequence[AddResult]) -> None:
+            for result in results:
+                if result.outcome == "added" and result.memory is not None:
+                    self._index(
+                        session, thread, result.memory, origin, draft, amended=result.superseded
+                    )
+
+        result = self._memories().add_many([new], by="system", session_id=thread.id, also=index)[0]
+        counts["added"] += result.outcome == "added"
+        counts["superseded"] += len(result.superseded)
+
+    def _change(
+        self, thread: WaitingThread, no: int, draft: Draft, evidence: Sequence[Evidence]
+    ) -> bool:
+        """Bring a decision of a session that went on up to date."""
+        with self._store.database.read() as session:
+            memory = self._knowledge.by_numbers(session, [no]).get(no)
+            row = self._store.by_numbers(session, [no]).get(no)
+        if memory is None or row is None or not memory.is_active or memory.is_verified:
+            return False
+        rule = shorten(draft.rule, _LONGEST_RULE)
+        own = {each.quote for each in memory.evidence}
+        if rule == memory.content and all(each.quote in own for each in evidence):
+            return False
+        carried = [each for each in memory.evidence if each.quote in memory.data.get("earlier", ())]
+        after = self._memories().update(
+            memory.id,
+            by="system",
+            session_id=thread.id,
+            content=rule,
+            evidence=[*evidence, *carried][:_MOST_EVIDENCE],
+            data={"wording": "agent" if draft.wording is not None else "person"},
+        )
+        with self._store.database.write() as session:
+            self._index(session, thread, after, row.origin, draft)
+        return True
+
+    def _index(
+        self,
+        session: Session,
+        thread: WaitingThread,
+        memory: TypedMemory,
+        origin: str,
+        draft: Draft,
+        amended: Sequence[str] = (),
+    ) -> None:
+        places = analyze(" ".join(memory.files))
+        found = analyze(draft.about)
+        terms = dict.fromkeys((*places.code.split(), *places.prose.split(), *found.code.split()))
+        terms |= dict.fromkeys(found.prose.split())
+        numbers = self._knowledge.numbers_of_ids(session, [memory.id, *amended])
+        no = numbers.pop(memory.id)
+        # A task may be described as it was when the older decision was made.
+        for row in self._store.by_numbers(session, list(numbers.values())).values():
+            terms |= dict.fromkeys(row.about.split())
+        self._store.remove(session, list(numbers.values()))
+        about = " ".join(list(terms)[: _MOST_TERMS * (1 + len(numbers))])
+        row = DecisionRow(no, thread.no, origin, memory.version, about, line_of(memory))
+        self._store.put(session, row)
+
+    def _files_of(self, draft: Draft) -> builtins.list[str]:
+        """Return the files in which what a decision names is defined."""
+        names = sorted(names_in([draft.rule, draft.about]), key=lambda each: (-len(each), each))
+        found: dict[str, None] = {}
+        for name in names[:_MOST_NAMES]:
+            places = self._definitions.get(name, ())
+            # A name that stands for many things ties a decision to nothing.
+            if len(places) <= _MOST_FILES // 2:
+                found |= dict.fromkeys(places)
+        return list(found)[:_MOST_FILES]
+
+    @property
+    def _definitions(self) -> Mapping[str, Sequence[str]]:
+        """What is defined in which file of the repository as it is checked out."""
+        root = self._root()
+        if root is None:
+            return {}
+        if self._defined[0] != root:
+            self._defined = (root, definitions(root))
+        return self._defined[1]
+
+
+_DEFINITION = re.compile(
+    r"\b(?:def|class|function|func|fn|const|let|var|type|interface|struct|enum|trait|module)"
+    r"[ \t]+(?:\([^)\n]{0,60}\)[ \t]*)?([A-Za-z_]\w{3,60})"
+)
+_MOST_SOURCES, _LONGEST_SOURCE, _MOST_READ = 4_000, 300_000, 24_000_000
+
+
+def definitions(root: str) -> dict[str, list[str]]:
+    """Return the names that tracked files define, with the files.
+
+    Only so much is read as takes about a second.
+    """
+    answer = ask_git(root, "ls-files", "-z", timeout_seconds=10.0)
+    paths = answer.text.split("\0") if answer is not None and answer.code == 0 else []
+    found: dict[str, list[str]] = {}
+    size = 0
+    for path in paths[:_MOST_SOURCES]:
+        if size > _MOST_READ or path.rpartition(".")[2].lower() not in FILE_EXTENSIONS:
+            continue
+        try:
+            text = read_regular(os.path.join(root, path), _LONGEST_SOURCE).decode(
+                "utf-8", "replace"
+            )
+        except OSError:
+            continue
+        size += len(text)
+        for name in set(_DEFINITION.findall(text)):
+            found.setdefault(name, []).append(path)
+    return found
+
+
+def _report(threads: int, counts: Counter[str], is_all: bool = True) -> DecisionReport:
+    return DecisionReport(
+        threads,
+        added=counts["added"],
+        changed=counts["changed"],
+        superseded=counts["superseded"],
+        is_all=is_all,
+    )
+
+
+def turns_of(messages: Sequence[Message]) -> list[SpokenTurn]:
+    """Return the turns of a session.
+
+    Words of programs and of other agents are left out.
+    """
+    ids = {message.seq: message.id for message in messages}
+    outside = {
+        message.seq for message in messages if message.role == "user" and taint_of([message])
+    }
+    turns: list[SpokenTurn] = []
+    for exchange in read(messages)[0]:
+        words = [
+            each for each in exchange.words if each.voice == "user" and each.seq not in outside
+        ]
+        if words:
+            text = "\n".join(each.text for each in words)
+            turns.append(SpokenTurn("person", text, ids.get(words[0].seq, ""), words[0].at))
+        calls = sum(isinstance(each, ToolCall) for each in exchange.steps)
+        answers = [
+            each
+            for each in exchange.steps
+            if isinstance(each, Utterance) and each.voice == "assistant"
+        ]
+        if answers or calls:
+            text = "\n".join(each.text for each in answers)
+            last = answers[-1] if answers else exchange.steps[-1]
+            turns.append(SpokenTurn("agent", text, ids.get(last.seq, ""), last.at, calls))
+    return turns
+
+
+def line_of(memory: TypedMemory, most: int = LONGEST) -> str:
+    """Return a decision as the line that agents are told."""
+    earlier = memory.data.get("earlier", ())
+
+    def is_old(evidence: Evidence) -> bool:
+        return evidence.quote in earlier
+
+    return decision_line(
+        memory.short_id,
+        str(memory.data.get("thread") or memory.session_id or ""),
+        memory.evidence_at,
+        rule=memory.content,
+        quotations=[
+            each.quote for each in memory.evidence if each.quote and each.quote not in earlier
+        ],
+        earlier=[str(each) for each in earlier],
+        rejected=[str(each) for each in memory.data.get("alternatives", ())],
+        is_agents_wording=memory.data.get("wording") == "agent",
+        most=most,
+    )

@@ -1,0 +1,73 @@
+"""Render a decision as one line of an injection, quoted and cited.
+
+Hooks load this module: it imports next to nothing.
+"""
+
+from __future__ import annotations
+
+import time
+
+TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LONGEST = 2_300
+_LONGEST_RULE = 1_500
+_LONGEST_REJECTED, _LONGEST_EARLIER = 160, 700
+_MOST_REJECTED = 3
+
+
+def decision_line(
+    short_id: str,
+    thread_id: str,
+    at_ms: int,
+    *,
+    rule: str,
+    quotations: Sequence[str],
+    earlier: Sequence[str] = (),
+    rejected: Sequence[str],
+    is_agents_wording: bool,
+    most: int = LONGEST,
+) -> str:
+    """Render the rule, the person's words and the rejected proposals.
+
+    What the summary says already is not quoted again, the longest quotations go first when room
+    is short.
+    """
+    day = time.strftime("%Y-%m-%d", time.gmtime(at_ms / 1_000))
+    head = f"- Decided by a person on {day}"
+    end = f" [Memory #{short_id}, Thread {_plain(thread_id, 60)}]"
+    refused = "".join(
+        f" Rejected: {_quoted(each, _LONGEST_REJECTED)}" for each in rejected[:_MOST_REJECTED]
+    )
+    text = ""
+    if is_agents_wording:
+        text = f", as the agent summed it up: {_quoted(rule, _LONGEST_RULE)} The person:"
+    else:
+        text = ":"
+    carried = (
+        f" Still standing from before: {_quoted(' '.join(earlier), _LONGEST_EARLIER)}"
+        if earlier
+        else ""
+    )
+    refused = carried + refused
+    room = most - len(head) - len(end) - len(text) - len(refused)
+    words = [_quoted(each, room) for each in quotations]
+    while words and sum(map(len, words)) + len(words) > room:
+        words.remove(max(words, key=len))
+    if not words:
+        text = text.removesuffix(" The person:")
+    return f"{head}{text}{''.join(f' {each}' for each in words)}{refused}{end}"
+
+
+def _plain(text: str, most: int) -> str:
+    line = " ".join(text.split()).replace("[Memory #", "(Memory #").replace("]", ")")
+    return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
+
+
+def _quoted(text: str, most: int) -> str:
+    from smara.core.escape import neutralize
+
+    line = " ".join(neutralize(text).split()).replace('"', "'").replace("[Memory #", "(Memory #")
+    return f'"{line if len(line) <= most else line[: most - 1].rstrip() + "…"}"'

@@ -1,0 +1,177 @@
+"""Store the places and lines of decisions: SQL and row mapping."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from smara.core.escape import from_storable, to_storable
+from smara.database.database import Session
+from smara.database.fulltext import RecordTerms, record_no
+from smara.database.project_store import ProjectStore
+from smara.decisions.recall import MOST_ROWS
+
+
+class DecisionRow(NamedTuple):
+    """A decision's place, its terms and its line."""
+
+    memory_no: int
+    thread_no: int
+    origin: str
+    version: int
+    about: str
+    line: str
+
+
+class WaitingThread(NamedTuple):
+    """A session with messages that were not read for decisions yet."""
+
+    no: int
+    id: str
+    seq: int
+    last_seq: int
+
+
+class DecisionStore(ProjectStore):
+    """The tables ``decisions`` and ``decision_cursors`` of one project."""
+
+    def waiting(self, session: Session, before_ms: int, limit: int) -> list[WaitingThread]:
+        """Return silent sessions with new messages, oldest first."""
+        rest = " AND t.updated_at <= ? ORDER BY t.updated_at, t.no LIMIT ?"
+        return self._waiting(session, rest, before_ms, limit)
+
+    def waiting_thread(self, session: Session, thread_id: str) -> list[WaitingThread]:
+        """Return a session if it has new messages."""
+        return self._waiting(session, " AND t.id = ?", thread_id)
+
+    def _waiting(self, session: Session, rest: str, *values: object) -> list[WaitingThread]:
+        rows = self.rows(
+            session,
+            "SELECT t.no, t.id, coalesce(c.seq, 0), t.last_seq FROM threads t"
+            " LEFT JOIN decision_cursors c ON c.thread_no = t.no"
+            " WHERE t.project_no = :project AND t.kind <> 'subagent'"
+            f" AND t.last_seq > coalesce(c.seq, 0){rest}",
+            *values,
+        )
+        return [WaitingThread(int(row[0]), row[1], int(row[2]), int(row[3])) for row in rows]
+
+    def advance(self, session: Session, thread_no: int, seq: int) -> None:
+        """Note how far a session was read."""
+        session.run(
+            self.sql(
+                "INSERT INTO decision_cursors (thread_no, project_no, seq) VALUES (?, :project, ?)"
+                " ON CONFLICT (thread_no) DO UPDATE SET seq = excluded.seq"
+            ),
+            (thread_no, seq),
+        )
+
+    def put(self, session: Session, row: DecisionRow) -> None:
+        """Write a decision's place, terms and line, and index it."""
+        session.run(
+            self.sql(
+                "INSERT INTO decisions (memory_no, project_no, thread_no, origin, version, about,"
+                " line) VALUES (?, :project, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (memory_no) DO UPDATE SET version = excluded.version,"
+                " about = excluded.about, line = excluded.line"
+            ),
+            (
+                row.memory_no,
+                row.thread_no,
+                row.origin,
+                row.version,
+                to_storable(row.about),
+                to_storable(row.line),
+            ),
+        )
+        terms = RecordTerms("", (to_storable(row.about),))
+        self.database.records.put(
+            session, "decision", self.scope.project_no, [(row.memory_no, terms)]
+        )
+
+    def remove(self, session: Session, numbers: Sequence[int]) -> None:
+        """Remove decisions from the index; their places stay."""
+        self.database.records.remove(session, "decision", numbers)
+
+    def of_thread(self, session: Session, thread_no: int) -> dict[str, int]:
+        """Return the memories of a session's decisions in force, by origin."""
+        rows = session.all(
+            self.sql(
+                "SELECT d.origin, d.memory_no FROM decisions d"
+                " WHERE d.project_no = :project AND d.thread_no = ? ORDER BY d.memory_no"
+            ),
+            (thread_no,),
+        )
+        return {row[0]: int(row[1]) for row in rows}
+
+    def by_numbers(self, session: Session, numbers: Sequence[int]) -> dict[int, DecisionRow]:
+        """Return decisions by the numbers of their memories."""
+        rows = (
+            self.rows(
+                session,
+                "SELECT memory_no, thread_no, origin, version, about, line FROM decisions"
+                " WHERE project_no = :project AND memory_no IN (:some)",
+                some=list(numbers),
+            )
+            if numbers
+            else []
+        )
+        return {
+            int(row[0]): DecisionRow(
+                int(row[0]),
+                int(row[1]),
+                row[2],
+                int(row[3]),
+                from_storable(row[4]),
+                from_storable(row[5]),
+            )
+            for row in rows
+        }
+
+    def thread_ids(self, session: Session, numbers: Sequence[int]) -> dict[int, str]:
+        """Return the ids of threads by number."""
+        rows = (
+            self.rows(
+                session,
+                "SELECT no, id FROM threads WHERE project_no = :project AND no IN (:some)",
+                some=list(numbers),
+            )
+            if numbers
+            else []
+        )
+        return {int(row[0]): row[1] for row in rows}
+
+    def total(self, session: Session) -> int:
+        """Count the decisions."""
+        return self.number(session, "SELECT count(*) FROM decisions WHERE project_no = :project")
+
+    def in_force(self, session: Session, numbers: Sequence[int]) -> set[int]:
+        """Return the decisions among some that were not superseded, forgotten or rejected."""
+        rows = self.rows(
+            session,
+            "SELECT m.no FROM memories m WHERE +m.project_no = :project"
+            " AND m.deprecated_at IS NULL AND m.no IN (:some)",
+            some=list(numbers),
+        )
+        return {int(row[0]) for row in rows}
+
+    def match(self, session: Session, term: str) -> list[int]:
+        """Return the memories of decisions in whose exchange a term stands."""
+        records, project = self.database.records, self.scope.project_no
+        rows = records.match(session, term, project, "decision", MOST_ROWS)
+        return list(dict.fromkeys(map(record_no, rows)))
+
+
+def indexed_decisions(session: Session, newest: int = 0) -> Iterator[tuple[int, int, str]]:
+    """Yield every project's decisions above a number, for the index."""
+    for no, project_no, about in session.all(
+        "SELECT d.memory_no, d.project_no, d.about FROM decisions d JOIN memories m"
+        " ON m.no = d.memory_no WHERE m.deprecated_at IS NULL AND d.memory_no > ?"
+        " ORDER BY d.memory_no",
+        (newest,),
+    ):
+        yield int(no), int(project_no), about
+
+
+def decision_terms(about: str) -> RecordTerms:
+    """Return the terms of a decision's exchange as the index holds them."""
+    return RecordTerms("", (about,))

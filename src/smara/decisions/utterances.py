@@ -1,0 +1,297 @@
+"""Read a person's own sentences, with the facts of their exchange.
+
+What a person pasted is not the person's word. So only lines of prose count, up to the first sign
+that the rest was written elsewhere. A fact of the exchange is, for example, that the agent had
+asked, or that it took the words up in its next turn.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Literal, NamedTuple
+
+from smara.core.memory_block import without_memory_blocks
+from smara.core.terms import cjk_run
+from smara.core.text import analyze
+
+Speaker = Literal["person", "agent"]
+LONGEST_SENTENCE = 700
+_MOST_SENTENCES = 400
+_MOST_OF_A_TURN = 20_000
+_DOCUMENT_LINES, _DOCUMENT_CHARACTERS, _DOCUMENT_HEADINGS = 45, 4_000, 2
+_BLOCK = re.compile(r"<([A-Za-z][\w:-]*)\b[^<>]{0,400}>.*?</\1\s*>", re.DOTALL)
+_FENCE = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
+_TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,200}>")
+_LINK = re.compile(r"\bhttps?://\S+|\bwww\.\S+")
+_BULLET = re.compile(r"^\s*(?:[-*+•·–]|\(?\d{1,2}[.)、]|[a-z][.)])\s+")
+_HEADING = re.compile(r"\s{0,3}(?:#{1,6}\s|={4,}|-{4,}|\*\*[^*]{3,80}\*\*:?\s*$)")
+_SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[^\s])|(?<=[。！？；])")
+_SHORTENED = re.compile(
+    r"\b(?:e\.g|i\.e|etc|vs|approx|cf|z\.B|d\.h|bzw|p\.ej|ej|Nr|Mr|Dr)\.$", re.I
+)
+_LONG_QUOTATION = re.compile(r"[\"“«„]([^\"“”«»„]{25,}?)[\"”»“]")
+_CODE = re.compile(
+    r"^\s*(?:at |File \"|Traceback|\d{4}-\d\d-\d\d[T ]\d\d|\[?\d\d:\d\d:\d\d|\$ |> |>>> |\.\.\. |"
+    r"[+-]{3} |@@|diff --git|import |from \S+ import|def |class |function |const |let |var |"
+    r"return\b|#include|//|/\*|\*/|<\?|\{|\}|\[(?:INFO|WARN|ERROR|DEBUG)|"
+    r"(?:INFO|WARN(?:ING)?|ERROR|DEBUG|FATAL)\b|"
+    r"\|.*\||npm |pip |git |sudo |docker )"
+)
+_SYMBOLS = re.compile(r"[{}()\[\];=<>|\\/_$#@^~*+]")
+_ASKS = re.compile(r"[?？]")
+_SPECIFIC = re.compile(
+    r"`[^`]+`|'[^'\s]{1,30}'|\b\d[\d.,:%]*|\b\w+_\w+|\b[a-z]+[A-Z]\w+|\.\w{1,5}\b|\b\w+\(\)"
+)
+_SCRIPT = re.compile("[\u3040-\u30ff]|[\u4e00-\u9fff]")
+
+
+class SpokenTurn(NamedTuple):
+    """The words of one side, up to the other's next."""
+
+    speaker: Speaker
+    text: str
+    message_id: str = ""
+    at_ms: int = 0
+    calls: int = 0
+    """How many tools an agent called in its turn."""
+
+
+_SILENCE = SpokenTurn("agent", "")
+
+
+class Sentence(NamedTuple):
+    """One sentence of a person, and the facts of its exchange."""
+
+    turn: int
+    text: str
+    facts: dict[str, float]
+
+
+@cache
+def signs() -> dict[str, tuple[re.Pattern[str], tuple[str, ...]]]:
+    """Return the patterns of each class of small words."""
+    words: dict[str, list[str]] = {}
+    runs: dict[str, list[str]] = {}
+    for line in files("smara.decisions").joinpath("signs.txt").read_text("utf-8").splitlines():
+        head, separator, phrases = line.partition(": ")
+        if not separator or line.startswith("#"):
+            continue
+        name, language = head.split()
+        into = runs if language in ("zh", "ja") else words
+        into.setdefault(name, []).extend(phrase.strip() for phrase in phrases.split(", "))
+    return {
+        name: (
+            re.compile("|".join(map(_bounded, sorted(each, key=len, reverse=True))), re.IGNORECASE),
+            tuple(runs.get(name, ())),
+        )
+        for name, each in words.items()
+    }
+
+
+def _bounded(phrase: str) -> str:
+    """Return the pattern of a phrase as words of their own."""
+    end = r"\b" if phrase[-1].isalnum() else ""
+    return rf"\b{re.escape(phrase)}{end}"
+
+
+def count_signs(text: str, name: str) -> int:
+    """Count the small words of a class in a text."""
+    pattern, runs = signs()[name]
+    text = text.replace("’", "'")
+    found = len(pattern.findall(text))
+    if _SCRIPT.search(text):
+        found += sum(text.count(run) for run in runs)
+    return found
+
+
+def own_text(text: str) -> str:
+    """Return the lines that a person wrote, without pasted text.
+
+    >>> own_text("Always use pnpm.\\n```\\nnpm i\\n```\\nHere is the log:\\nWe must use yarn.")
+    'Always use pnpm.\\nHere is the log:'
+    """
+    text = without_memory_blocks(text[:_MOST_OF_A_TURN])
+    text = _FENCE.sub("\n```\n", _BLOCK.sub("\n", text))
+    lines = [_TAG.sub(" ", line).rstrip() for line in text.splitlines()]
+    written = [line for line in lines if line.strip()]
+    is_document = (
+        sum(bool(_HEADING.match(line)) for line in written) >= _DOCUMENT_HEADINGS
+        or len(written) > _DOCUMENT_LINES
+        or len(text) > _DOCUMENT_CHARACTERS
+    )
+    written_lines: list[str] = []
+    for line in lines:
+        if is_document and (_HEADING.match(line) or _BULLET.match(line) or line == "```"):
+            break  # what follows was written elsewhere
+        if not line.strip() or _is_code(line):
+            continue
+        if is_document and len(line) > LONGEST_SENTENCE:
+            break
+        written_lines.append(line.strip())
+        if line.rstrip().endswith((":", "：")) and count_signs(line, "report"):
+            break  # it introduces somebody else's words
+    return "\n".join(written_lines)
+
+
+def _is_code(line: str) -> bool:
+    bare = _LINK.sub("", _BULLET.sub("", line, count=1))
+    if line == "```" or line.lstrip().startswith((">", "|")) or line.startswith(("    ", "\t")):
+        return True
+    letters = sum(character.isalpha() for character in bare)
+    return (
+        bool(_CODE.match(bare))
+        or letters < 2
+        or (len(_SYMBOLS.findall(re.sub(r"`[^`]*`", "", bare))) > 0.12 * len(bare) + 2)
+    )
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text, without bullets.
+
+    >>> sentences("No. Use 2.5 MB, e.g. for uploads!\\n- never more")
+    ['No.', 'Use 2.5 MB, e.g. for uploads!', 'never more']
+    """
+    found: list[str] = []
+    for line in text.splitlines():
+        rest = ""
+        for piece in _SENTENCE.split(_BULLET.sub("", line, count=1)):
+            rest = f"{rest} {piece}" if rest else piece
+            if _SHORTENED.search(rest):
+                continue
+            if rest.strip():
+                found.append(" ".join(rest.split()))
+            rest = ""
+        if rest.strip():
+            found.append(" ".join(rest.split()))
+    return found[:_MOST_SENTENCES]
+
+
+def content_terms(text: str) -> set[str]:
+    """Return the index terms of a text, without its small words."""
+    found = analyze(text)
+    return {term for term in (*found.prose.split(), *found.code.split()) if term not in _small()}
+
+
+@cache
+def _small() -> frozenset[str]:
+    """Return the terms of all small words, and of the commonest others."""
+    lines = files("smara.decisions").joinpath("signs.txt").read_text("utf-8").splitlines()
+    # A longer word of another language may have the stem of a telling one: "maintenant".
+    phrases = " ".join(
+        phrase
+        for line in lines
+        if line[:1] != "#"
+        for phrase in line.partition(": ")[2].split(", ")
+        if " " not in phrase and (" en:" in line[:14] or len(phrase) <= 5)
+    )
+    more = (
+        "the a an and or of to in on for is are be it its that this with as i you your my me at by "
+        "from than into do does was were will would can have has had they them there their also le "
+        "la les un une des du de et ou en est sont ce cette il elle je tu vous der die das ein "
+        "eine und oder ist sind im in zu mit von für auf el los las una y o es son en con por para "
+        "o os um uma e é são em com 的 了 是 在 和 は が を に で と の も"
+    )
+    found = analyze(f"{phrases} {more}")
+    return frozenset((*found.prose.split(), *found.code.split()))
+
+
+def read_utterances(turns: Sequence[SpokenTurn]) -> list[Sentence]:
+    """Return the person's own sentences, each with the facts of its exchange."""
+    found: list[Sentence] = []
+    for number, turn in enumerate(turns):
+        if turn.speaker != "person":
+            continue
+        before = turns[number - 1] if number else _SILENCE
+        after = turns[number + 1] if number + 1 < len(turns) else _SILENCE
+        found += [
+            Sentence(number, sentence, facts)
+            for sentence, facts in _facts_of(
+                turn, before, after, turns[number + 2 : number + 3], is_first=number == 0
+            )
+        ]
+    return found
+
+
+def _facts_of(
+    turn: SpokenTurn,
+    before: SpokenTurn,
+    after: SpokenTurn,
+    next_turns: Sequence[SpokenTurn],
+    is_first: bool,
+) -> Iterator[tuple[str, dict[str, float]]]:
+    own = own_text(turn.text)
+    uptake = content_terms(after.text[:6_000])
+    restated = [
+        content_terms(each)
+        for each in sentences(after.text[:900])[:2]
+        if not _ASKS.search(each[-2:])
+    ]
+    talks = float(bool(after.text) and not before.calls and not after.calls)
+    """Nothing is done between the words of both: they talk something over."""
+    exchange = {
+        "asked": float(bool(_ASKS.search(before.text[-500:]))),
+        "talk": talks,
+        "first": float(is_first),
+        "agreed": min(2.0, count_signs(after.text[:160], "agree")),
+        "confirmed": float(any(_is_nod(each.text) for each in next_turns)),
+        "share": min(1.0, len(own) / max(1, len(turn.text))),
+    }
+    listed = sentences(own)
+    for place, sentence in enumerate(listed):
+        bare = _LONG_QUOTATION.sub(' "" ', sentence)
+        if len(sentence) > LONGEST_SENTENCE or len(bare) < 0.5 * len(sentence):
+            continue
+        terms = content_terms(bare)
+        width = len(cjk_run().findall(bare)) * 2 + len(bare.split())
+        per = max(1.0, width / 12)
+        facts = {name: min(3.0, count_signs(bare, name)) / math.sqrt(per) for name in signs()}
+        start = " ".join(bare.split()[:2])
+        facts |= {
+            **exchange,
+            "refuses at once": float(bool(count_signs(start, "refuse"))),
+            "task at once": float(bool(count_signs(start, "task"))),
+            "question": float(bool(_ASKS.search(bare[-3:]))),
+            "specific": min(2.0, len(_SPECIFIC.findall(bare))),
+            "taken up": len(terms & uptake) / max(3, len(terms)),
+            "terms": min(3.0, math.log1p(len(terms))),
+            "short": float(len(terms) < 2),
+            "place": place / max(1, len(listed)),
+            "alone": float(len(listed) == 1),
+            "colon": float(bare.rstrip().endswith((":", "："))),
+        }
+        echoes = [len(terms & each) / max(3, len(each)) for each in restated]
+        facts["echo"] = max(echoes, default=0.0)
+        is_plain = not (facts["question"] or facts["ask"])
+        facts |= {
+            "answer": talks * exchange["asked"] * is_plain * min(1.0, len(terms) / 2),
+            "plain reply": talks * is_plain * min(1.0, len(terms) / 2),
+            "taken up in talk": talks * is_plain * facts["taken up"],
+            "echo in talk": talks * is_plain * facts["echo"],
+            "echo of a number": talks * is_plain * facts["echo"] * min(1.0, facts["specific"]),
+            "echo confirmed": talks
+            * is_plain
+            * min(1.0, 2 * facts["echo"])
+            * exchange["confirmed"],
+            "specific reply": talks * is_plain * facts["specific"],
+            "status in talk": talks * facts["status"],
+            "doubt in talk": talks * facts["doubt"],
+        }
+        yield sentence, facts
+
+
+def _is_nod(text: str) -> bool:
+    """Return True for a short assent, such as "right" or "jup"."""
+    return len(text) <= 40 and len(text.split()) <= 4 and not _ASKS.search(text)
+
+
+def names_in(texts: Iterable[str]) -> set[str]:
+    """Return the names of code in texts."""
+    return {
+        word.strip("`'().,")
+        for text in texts
+        for word in re.findall(r"`[^`\s]+`|\b\w+_\w+\b|\b[a-z]+[A-Z]\w+|\b\w+\(\)", text)
+    }

@@ -1,0 +1,115 @@
+"""Define `smara decisions`: what people settled in their sessions, and why."""
+
+from __future__ import annotations
+
+import click
+
+from smara.decisions.models import Decision
+from smara.shapes import decision_json
+from smara.surfaces.cli import output
+from smara.surfaces.cli.options import Invocation, Reply, common, limit_option
+
+decisions_command = click.Group("decisions", help="Show what people decided in their sessions.")
+
+
+@decisions_command.command("update")
+@common
+def update(call: Invocation) -> Reply:
+    """Read the sessions that are new since the last time."""
+    with call.memory() as memory, output.bar("Reading sessions") as progress:
+        report = memory.decisions.update(progress=progress)
+    yield {
+        "threads": report.threads,
+        "added": report.added,
+        "changed": report.changed,
+        "superseded": report.superseded,
+        "isAll": report.is_all,
+    }
+    output.say(
+        f"Read {output.count(report.threads, 'session')}: "
+        f"{output.count(report.added, 'new decision')}, {report.superseded:,} superseded."
+        + ("" if report.is_all else " Sessions are left: run it again.")
+    )
+
+
+@decisions_command.command("list")
+@click.argument("path", required=False)
+@click.option(
+    "--state",
+    type=click.Choice(["active", "deprecated", "all"]),
+    default="active",
+    help="Those in force, those that are not, or all.",
+)
+@limit_option(20, 1_000, help="Show at most N.")
+@common
+def list_decisions(call: Invocation, path: str | None, state: str, limit: int) -> Reply:
+    """List decisions, newest first; with PATH those about a file."""
+    with call.memory() as memory:
+        found = memory.decisions.list(state=state, path=path, limit=limit)  # type: ignore[arg-type]  # a choice
+    yield [decision_json(each) for each in found]
+    _print(list(found), "No decisions yet. `smara decisions update` reads the sessions.")
+
+
+@decisions_command.command("search")
+@click.argument("words", nargs=-1, required=True)
+@limit_option(5, 50, help="Show at most N.")
+@common
+def search(call: Invocation, words: tuple[str, ...], limit: int) -> Reply:
+    """Find the decisions in force that WORDS are about."""
+    with call.memory() as memory:
+        found = memory.decisions.search(" ".join(words), limit)
+    yield [decision_json(each) for each in found]
+    _print(found, "No decision is about this. `smara search` looks everywhere.")
+
+
+@decisions_command.command("show")
+@click.argument("decision_id", metavar="ID")
+@common
+def show(call: Invocation, decision_id: str) -> Reply:
+    """Show a decision: the rule, who said what, what was rejected."""
+    with call.memory() as memory:
+        decision = memory.decisions.get(decision_id)
+    yield decision_json(decision)
+    state = "in force" if decision.is_in_force else str(decision.memory.deprecated_because)
+    output.say(f"{decision.short_id}  {decision.memory.type}, {state}", bold=True)
+    output.say(output.paragraph(decision.rule, "  ", "  "))
+    output.facts(
+        [
+            ("decided", decision.day),
+            ("session", decision.thread_id),
+            ("files", ", ".join(decision.memory.files)),
+            ("superseded by", decision.memory.superseded_by or ""),
+            ("supersedes", ", ".join(decision.memory.supersedes)),
+        ]
+    )
+    for title, texts in (("The person said", decision.quotations), ("Rejected", decision.rejected)):
+        if texts:
+            output.say("", title, bold=True)
+            output.say(*(output.paragraph(each, "  - ", "    ") for each in texts))
+
+
+@decisions_command.command("why")
+@click.argument("decision_id", metavar="ID")
+@common
+def why(call: Invocation, decision_id: str) -> Reply:
+    """Explain a decision: messages, trust, and what it took the place of."""
+    with call.memory() as memory:
+        decision, found = memory.decisions.get(decision_id), memory.decisions.why(decision_id)
+    yield {
+        "decision": decision_json(decision),
+        "chain": [each.short_id for each in found.chain],
+        "trust": {"value": found.trust.tier, "reasons": list(found.trust.reasons)},
+        "told": found.injection.why,
+    }
+    output.say(*found.lines())
+
+
+def _print(found: list[Decision], nothing: str) -> None:
+    if not found:
+        output.say(nothing)
+        return
+    output.table(
+        ("id", "day", "decision"),
+        [(each.short_id, each.day, each.rule) for each in found],
+        folding=("decision",),
+    )
