@@ -415,7 +415,7 @@ LINE_SHAPES = (
     ),
     shape(
         rf"- The file `(?P<path>[^`]+)` was not found \((?P<times>once|\d+ times)"
-        rf"(?: in (?P<sessions>\d+) sessions)?, last on (?P<day>{_DATE})\)\."
+        rf"(?: in (?P<sessions>\d+) sessions)?, (?:last )?on (?P<day>{_DATE})\)\."
         r"(?: It is at `(?P<place>[^`]+)`\.)? Not confirmed by a person\. \[Failure \w+\]",
         not_found,
     ),
@@ -442,7 +442,7 @@ LINE_SHAPES = (
     shape(
         rf"- (?:`(?P<command>[^`]+)` failed|This error came) here before "
         r"\((?P<times>once|\d+ times)(?: in \d+ "
-        rf"sessions)?, last on (?P<day>{_DATE})(?:; output said: `(?P<error>[^`]+)`)?\)\. "
+        rf"sessions)?, (?:last )?on (?P<day>{_DATE})(?:; output said: `(?P<error>[^`]+)`)?\)\. "
         r"(?:What worked instead: `(?P<fix>[^`]+)`\.|It worked after `(?P<first>[^`]+)` had been "
         r"run\.|It worked after a change of .*|Nothing is known that worked\.)"
         r" Not confirmed by a person\. \[Failure \w+\]",

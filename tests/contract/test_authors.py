@@ -93,3 +93,12 @@ def test_an_imported_user_is_not_the_person_and_hides_no_session(memory, tmp_pat
     (line,) = (each for each in told.splitlines() if "[Thread mine]" in each)
     assert line.startswith("An earlier session (")
     assert [each.metadata["taint"] for each in memory.messages.list(thread_id="imp")] == ["import"]
+
+
+def test_lines_of_a_template_that_nobody_filled_in_are_not_told(memory):
+    page = memory.working.get().content
+    memory.working.put(page.replace("- Language:", "- Language: Go"))
+    told = memory.moments.preview().text
+    assert "- Language: Go" in told
+    assert "- Framework:" not in told
+    assert "Current Work" not in told

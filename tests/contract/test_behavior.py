@@ -613,6 +613,14 @@ def test_what_holds_for_the_whole_project_is_told_to_the_tester_of_a_module(memo
         assert "tax" not in told
 
 
+@pytest.mark.parametrize("asked", ["shop/billing", "Shop.Billing", "src/shop/billing/tax.py"])
+def test_a_module_is_known_by_a_path_below_it_a_dotted_name_and_any_case(memory, asked):
+    add(memory, "The tax rate is cached for a day.", "error_pattern", modules=["shop/billing"])
+    add(memory, "A cron job ran twice.", "dead_end", modules=["shop/billing"])
+    assert "tax rate" in memory.moments.for_qa([asked], session_id="q")
+    assert "cron job" in memory.moments.for_planner([asked], "x", session_id="p").text
+
+
 def test_stale_and_very_unsure_memories_are_no_constraints(memory):
     tried = {"approach_tried": "a cron job", "why_it_failed": "it ran twice"}
     kept = add(memory, "A cron job ran twice.", "dead_end", modules=["queue"], data=tried)
@@ -699,3 +707,10 @@ def test_closing_keeps_what_was_only_in_memory(place, memory):
         other.behavior.observe(event)
     other.close()
     assert memory.behavior.session("s1").events == 4
+
+
+def test_a_session_without_an_edit_says_so_once(memory):
+    for event in Script("s9").prompt("Why?").read("x.py").end().events:
+        memory.behavior.observe(event)
+    why = memory.behavior.finalize("s9").why
+    assert why == "no edit was seen"

@@ -150,10 +150,11 @@ def test_memory_of_a_unit_of_work_is_of_the_one_task_that_its_session_holds(wher
 
 
 @pytest.mark.parametrize(
-    ("hierarchy", "is_seen"), [(("gw", "2"), True), (("gw", "3"), False), (("gw",), False)]
+    ("hierarchy", "is_seen"),
+    [(("gw", "2_1"), True), (("gw", "3"), False), (("gw",), False), (("gw", "2x1"), False)],
 )
 def test_memory_of_a_unit_of_work_is_seen_where_that_unit_is_at_hand(where, hierarchy, is_seen):
-    memory_id = stored(where, scope="work_unit", work_unit=WorkUnit("native", ("gw", "2")))
+    memory_id = stored(where, scope="work_unit", work_unit=WorkUnit("native", ("gw", "2_1")))
     with opened(where, "bob") as memory:
         memory.behavior.observe(HostEvent("claude", "prompt", "two", at_ms=1, prompt="go"))
         memory.behavior.checkpoint("two", WorkUnit("native", hierarchy))
@@ -283,3 +284,22 @@ def test_memory_of_a_module_is_given_to_the_stages_of_that_module_alone(
 def test_memory_of_no_named_module_is_about_the_whole_project(where, at_root):
     stored(where, scope="module")
     assert {"start", "preview", "brief"} <= told(where, at_root, "src/cart")
+
+
+def test_memory_of_a_module_without_files_is_told_at_a_file_of_the_module(where):
+    stored(where, scope="module", modules=["shop/billing"], files=[])
+    with opened(where, "bob", "two") as memory:
+        told = memory.moments.before_tool("two", "Edit", {"file_path": "src/shop/billing/tax.py"})
+        assert told is not None
+        assert "9431" in told.text
+        assert memory.moments.before_tool("three", "Edit", {"file_path": "src/mail/a.py"}) is None
+
+
+def test_the_level_of_trust_counts_what_its_reader_may_see(where):
+    stored(where, visibility="personal", source="agent_explicit", by="agent")
+    with opened(where, "ann", "one") as memory:
+        for each in memory.memories.list():
+            memory.memories.verify(each.id)
+        assert memory.memories.trust().confirmed_share == 1.0
+    with opened(where, "bob", "two") as memory:
+        assert memory.memories.trust().confirmed_share == 0.0

@@ -36,7 +36,7 @@ def test_a_command_that_failed_is_warned_of_with_what_worked_and_never_denied(me
     told = memory.moments.before_tool(
         "s1", "Bash", {"command": "cd web && npm test 2>&1 | tail -3"}
     )
-    assert "`npm test` failed here before (once, last on" in told.text
+    assert "`npm test` failed here before (once, on 2" in told.text
     assert "`bash: npm: command not found`" in told.text
     assert "What worked instead: `pnpm test`." in told.text
     assert {"text", "tokens", "point", "items"} <= set(asdict(told))

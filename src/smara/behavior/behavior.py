@@ -571,11 +571,10 @@ class Behavior(Habits):
 
         None of them is quarantined, stale or too unsure to be told.
         """
-        pages = [self._memories.list(**filters, module=each, limit=limit) for each in modules]
-        found = {each.id: each for page in pages for each in page}
-        general = self._memories.list(**filters, limit=MOST_LOOKED_AT if modules else limit)
-        found.update((each.id, each) for each in general if not (modules and each.modules))
-        tellable = self._memories.tellable(list(found.values()), is_requested=True)
+        page = self._memories.list(**filters, limit=MOST_LOOKED_AT if modules else limit)
+        fit = [each for each in page if not (modules and each.modules) or each.is_of(modules)]
+        fit.sort(key=lambda each: not each.modules and bool(modules))
+        tellable = self._memories.tellable(fit, is_requested=True)
         return [each.memory for each in tellable[:limit]]
 
     def step_limit(self, base: int, module: str, methodology: str = "native") -> int:

@@ -20,7 +20,7 @@ from smara.behavior import work_state
 from smara.behavior.habits import RollingTables, SessionEnd
 from smara.behavior.methodology import NATIVE, Methodology, find_methodology
 from smara.behavior.models import Finalized, Outcome, Seen, SignalFinding, Verdict
-from smara.behavior.outcome import continued, work_of
+from smara.behavior.outcome import SAID_BY_TYPE, continued, work_of
 from smara.behavior.promote import (
     TOLD,
     FindingHistory,
@@ -259,7 +259,8 @@ class Finalizer:
         if row.finalized_at is not None:
             before = from_storable(row.evidence).splitlines()
             work = work._replace(evidence=continued(before, work.evidence))
-        why = (why_type, *work.evidence)
+        # "No edit was seen" and "It edited no file" are one thing.
+        why = (why_type, *(each for each in work.evidence if (each, type_) not in SAID_BY_TYPE))
         if request.outcome is not None:
             work, why = work._replace(outcome=request.outcome), (*why, "its outcome was stated")
         gate, _ = gate_for(type_, work.outcome)

@@ -17,6 +17,8 @@ from smara.knowledge.gate import SessionType
 SOUND: frozenset[Outcome] = frozenset({"tested", "committed", "accepted"})
 """Outcomes that let a session's findings be learned."""
 _NO_EDIT, _TAKEN_BACK = "It edited no file.", "Its edits were taken back."
+SAID_BY_TYPE = frozenset({(_NO_EDIT, "terminal"), (_NO_EDIT, "insights")})
+"""Evidence that the reason of a session's type says already."""
 _NAMED, _COMMITS, _SUBJECT = 3, 2, 100
 
 

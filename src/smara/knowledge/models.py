@@ -294,11 +294,11 @@ class TypedMemory:
 
         What is about modules is about nothing else; with none named it is about the whole project.
         """
-        return (
-            self.scope != "module"
-            or not self.modules
-            or any(is_at_module(place, each) for place in places for each in self.modules)
-        )
+        return self.scope != "module" or not self.modules or self.is_of(places)
+
+    def is_of(self, places: Iterable[str]) -> bool:
+        """Return True if a place lies in one of its modules."""
+        return any(is_at_module(place, each) for place in places for each in self.modules)
 
     @property
     def tier(self) -> TrustTier:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from smara.actions.paths import is_at_module
 from smara.core.escape import to_storable
 from smara.core.freshness import Freshness
 from smara.core.validate import check_page, one_of
@@ -191,9 +192,9 @@ class MemoryReader:
         root: str | None = None,
         is_injectable_only: bool = False,
     ) -> builtins.list[TypedMemory]:
-        """Return active memories about files or the folders around them.
+        """Return active memories about files, the folders around them, or their module.
 
-        One look-up by index, for hooks.
+        One look-up by index for each, for hooks.
 
         Args:
             paths: The files.
@@ -230,10 +231,14 @@ class MemoryReader:
             nearest: dict[int, int] = {}
             for no, value in rows:
                 nearest[no] = min(closeness[value], nearest.get(no, 99))
+            for no, module in self._store.module_keys(session, _MOST_OF_A_FILE):
+                if any(is_at_module(path, module) for path in here):
+                    nearest.setdefault(no, 99)
             found = [
                 (no, memory, confidence_now(memory, now).value)
                 for no, memory in self._store.by_numbers(session, nearest).items()
-                if memory.is_active
+                if (nearest[no] < 99 or (memory.scope == "module" and not memory.files))
+                and memory.is_active
                 and not memory.is_stale
                 and (among is None or memory.type in among)
             ]

@@ -107,7 +107,8 @@ class KnowledgeStore(JournalStore[TypedMemory, StoredMemory, StateRow]):
         " AND t.status = 'in_progress')) OR EXISTS (SELECT 1 FROM behavior_sessions s"
         " WHERE s.project_no = m.project_no AND s.session_id = ? AND s.work_unit IS NOT NULL"
         f" AND EXISTS ({_UNIT}) AND NOT EXISTS ({_UNIT}"
-        """ AND s.work_unit NOT LIKE '%"' || k.value || '"%')))))"""
+        # Read to the letter: % and _ are letters of a name.
+        """ AND replace(s.work_unit, '"' || k.value || '"', '') = s.work_unit)))))"""
     )
     actor: str | None = None
     session_id = ""
@@ -137,6 +138,14 @@ class KnowledgeStore(JournalStore[TypedMemory, StoredMemory, StateRow]):
             " AND t.status = 'in_progress'"
         )
         return [str(row[0]) for row in self.rows(session, statement, to_storable(session_id))]
+
+    def module_keys(self, session: Session, limit: int) -> list[tuple[int, str]]:
+        """Return the newest memories of modules, each with the name of one."""
+        statement = (
+            "SELECT k.memory_no, k.value FROM memory_keys k WHERE k.project_no = :project"
+            " AND k.kind = 'module' ORDER BY k.memory_no DESC LIMIT ?"
+        )
+        return [(row[0], row[1]) for row in self.rows(session, statement, limit)]
 
     def apart(self, session: Session) -> list[str]:
         """Return the sessions that are told what others are not.

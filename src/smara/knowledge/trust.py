@@ -273,20 +273,22 @@ def record_of(session: Session, store: KnowledgeStore, state: StateRow) -> Trust
     )
     learned = session.one(
         store.sql(
-            "SELECT count(*), coalesce(sum(is_verified), 0) FROM memories"
-            " WHERE project_no = :project AND created_at >= ? AND source NOT IN ('user_taught', "
-            "'imported', 'said')"
+            "SELECT count(*), coalesce(sum(m.is_verified), 0) FROM memories m"
+            f" WHERE m.project_no = :project{store.WALL if store.viewer else ''}"
+            " AND m.created_at >= ? AND m.source NOT IN ('user_taught', 'imported', 'said')"
         ),
-        (since,),
+        (*store.viewer, since),
     )
     used = session.one(
         store.sql(
-            "SELECT count(DISTINCT memory_no),"
-            " count(DISTINCT CASE WHEN kind = 'flagged' THEN memory_no END) FROM memory_events"
-            " WHERE project_no = :project AND kind IN ('used', 'flagged') AND at >= ? AND "
-            "undone_by IS NULL"
+            "SELECT count(DISTINCT e.memory_no),"
+            " count(DISTINCT CASE WHEN e.kind = 'flagged' THEN e.memory_no END)"
+            " FROM memory_events e JOIN memories m ON m.no = e.memory_no"
+            f" WHERE m.project_no = :project{store.WALL if store.viewer else ''}"
+            " AND e.project_no = :project AND e.kind IN ('used', 'flagged')"
+            " AND e.at >= ? AND e.undone_by IS NULL"
         ),
-        (since,),
+        (*store.viewer, since),
     )
     counts = [*(sessions or (0,)), *(learned or (0, 0)), *(used or (0, 0))]
     return TrustRecord(*map(int, counts))

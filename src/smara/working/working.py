@@ -11,7 +11,7 @@ from smara.core.scope import WRITTEN_BY, author_of, require_id
 from smara.database.projects import ProjectContext
 from smara.errors import ConflictError, InvalidInputError, NotFoundError
 from smara.secrets import redact
-from smara.working.drafts import edit_page, replace_page, template_text
+from smara.working.drafts import TEMPLATE_NAMES, edit_page, replace_page, template_text
 from smara.working.models import (
     SCOPES,
     PageDraft,
@@ -334,10 +334,11 @@ class Working:
             lines = set(version.content.split("\n"))
             authors.update(dict.fromkeys(lines - before, author_of(version.actor)))
             before = lines
+        content = _without_blanks(page)
         blocks = []
         for author, limit in limits.items():
             shown: list[str] = []
-            for line in page.content.split("\n"):
+            for line in content:
                 is_heading = line.startswith("#")
                 if is_heading and shown and shown[-1].startswith("#"):
                     shown.pop()  # nothing of this author stands below it
@@ -468,3 +469,19 @@ def _conflict(page: WorkingMemory, expected_version: int) -> ConflictError:
         updated_by=page.updated_by,
         updated_at=page.updated_at if page.is_stored else None,
     )
+
+
+def _without_blanks(page: WorkingMemory) -> list[str]:
+    """Return the lines of a page without those of a template that were never filled in."""
+    lines = page.content.split("\n")
+    template = {
+        line
+        for text in (page.template or "", *map(template_text, TEMPLATE_NAMES))
+        for line in text.split("\n")
+    }
+    return [
+        line
+        for line, after in zip(lines, [*lines[1:], ""], strict=True)
+        # A line with something below it is a heading of its own.
+        if line not in template or line.startswith("#") or after.startswith((" ", "\t"))
+    ]

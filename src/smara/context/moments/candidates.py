@@ -161,12 +161,13 @@ class MemoryFinder:
         return self._find_memories()
 
     def about_file(self, path: str, is_edit: bool = False) -> list[Tellable]:
-        """Return the memories about a file itself, the surest first."""
+        """Return the memories about a file or its module, the surest first."""
         names = file_names(path, self.root())
         found = [
             memory
             for memory in self.memories.for_files([path], limit=40, root=self.root())
-            if names.intersection(memory.files) and is_for_file(memory, is_edit)
+            if (names.intersection(memory.files) or not memory.files)
+            and is_for_file(memory, is_edit)
         ]
         return file_order(self._sure(found, sorted(names)), is_edit)[:MOST_OF_A_FILE]
 

@@ -144,7 +144,8 @@ def failure_line(failure: KnownFailure, is_error: bool = False) -> str:
     """Render a command that failed here before, why, and what then worked."""
     times = f"{failure.occurrences} times" if failure.occurrences > 1 else "once"
     where = f" in {failure.sessions} sessions" if failure.sessions > 1 else ""
-    when = f"{times}{where}, last on {day(failure.last_seen_at)}"
+    last = "last " if failure.occurrences > 1 else ""
+    when = f"{times}{where}, {last}on {day(failure.last_seen_at)}"
     if failure.tool == "Read":
         subject = f"The file {as_code(failure.command)} was not found ({when})."
     else:
