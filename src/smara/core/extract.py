@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 
 def pieces(text: str, size: int) -> Iterator[str]:
@@ -49,6 +50,26 @@ def one_line(text: str, most: int | None = None) -> str:
 def word_set(words: str) -> frozenset[str]:
     """The words of a text, as a set."""
     return frozenset(words.split())
+
+
+_SECTION = re.compile(r"^\[(words|pattern|any case): ([\w ]+)\]\n", re.MULTILINE)
+
+
+def read_cues(path: Path) -> tuple[dict[str, re.Pattern[str]], dict[str, frozenset[str]]]:
+    """Read patterns and sets of words from a file of vocabulary.
+
+    Each line of a pattern is one alternative; an indented line continues the one above.
+    """
+    patterns, words = {}, {}
+    _, *sections = _SECTION.split(path.read_text(encoding="utf-8"))
+    for kind, name, body in zip(sections[::3], sections[1::3], sections[2::3], strict=True):
+        lines = [line for line in body.replace("\n  ", "").splitlines() if line and line[0] != "#"]
+        if kind == "words":
+            words[name] = word_set(" ".join(lines))
+        else:
+            flags = re.IGNORECASE if kind == "any case" else re.NOFLAG
+            patterns[name] = re.compile("|".join(lines), flags)
+    return patterns, words
 
 
 _AROUND = ".,;:!?\"'()[]{}<>*~=|&%$^`-“”‘’…—–"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from smara.core.dates import find_days, local_time
-from smara.core.extract import one_line, word_set
+from smara.core.extract import one_line, read_cues
 from smara.observations.models import AgentMode, Category, Flavor, Note, Priority
 from smara.observations.reply.mentions import files_in, lines_in
 
@@ -42,25 +42,7 @@ _FENCE = re.compile(r"\s{0,12}(```+|~~~+)\s*([\w+#.:/-]{0,80})")
 _BOLD = re.compile(r"(?<!\w)\*\*|\*\*(?!\w)")  # not the power in 2**3
 _TABLE_RULE = re.compile(r"[\s|:+-]{3,}")
 
-
-_SECTION = re.compile(r"^\[(words|pattern|any case): ([\w ]+)\]\n", re.MULTILINE)
-
-
-def _read_cues(text: str) -> tuple[dict[str, re.Pattern[str]], dict[str, frozenset[str]]]:
-    """Read patterns and sets of words; each line of a pattern is one alternative."""
-    patterns, words = {}, {}
-    _, *sections = _SECTION.split(text)
-    for kind, name, body in zip(sections[::3], sections[1::3], sections[2::3], strict=True):
-        lines = [line for line in body.replace("\n  ", "").splitlines() if line and line[0] != "#"]
-        if kind == "words":
-            words[name] = word_set(" ".join(lines))
-        else:
-            flags = re.IGNORECASE if kind == "any case" else re.NOFLAG
-            patterns[name] = re.compile("|".join(lines), flags)
-    return patterns, words
-
-
-CUES, WORDS = _read_cues(Path(__file__).with_name("cues.txt").read_text(encoding="utf-8"))
+CUES, WORDS = read_cues(Path(__file__).with_name("cues.txt"))
 """By what a sentence or a line of code is known: patterns, and sets of words."""
 
 _LONGEST_READ, _HEAD, _TAIL = 16_000, 10_000, 6_000
