@@ -336,15 +336,6 @@ def _purpose_of(text: str) -> Purpose:
     return "network" if _NETWORK.search(f"{text} ") else "other"
 
 
-def asks_for_state(part: CommandPart) -> bool:
-    """Return True if a program is asked for its state.
-
-    A program other than git and the shell's own.
-    """
-    program = _program(part.text)
-    return program != "git" and program not in _LOOK and bool(_ASKS.match(part.text))
-
-
 def is_test_run(command: str) -> bool:
     """Return True if a command runs tests.
 

@@ -211,6 +211,9 @@ class Compactions:
             keep: How many of the newest messages stay whole.
             is_when_due: True for what ``compact_when_due`` would do, not ``compact``.
 
+        Returns:
+            A sequence number; 0 without a summary.
+
         Raises:
             NotFoundError: If there is no such thread.
         """
@@ -471,6 +474,9 @@ class Compactions:
 
         Args:
             thread_id: The thread; one that does not exist has no compactions.
+
+        Returns:
+            The compactions with their levels and states.
         """
         with self._store.database.read() as session:
             rows = session.all(

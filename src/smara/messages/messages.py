@@ -220,6 +220,9 @@ class Messages:
         Args:
             thread_id: The thread; one that does not exist has none.
             client_ids: The ids to look for, in any number.
+
+        Returns:
+            The ids of messages that the thread holds.
         """
         with self._store.database.read() as session:
             rows = self._store.rows(
@@ -238,6 +241,9 @@ class Messages:
         Args:
             message_id: The whole id of the message.
 
+        Returns:
+            The message.
+
         Raises:
             NotFoundError: If there is no such message.
         """
@@ -255,6 +261,9 @@ class Messages:
 
         Args:
             message_id: The whole id; a text that cannot be one is not found.
+
+        Returns:
+            The message, or ``None`` if there is none of this id.
         """
         with self._store.database.read() as session:
             found = self._store.find_message(session, message_id)
@@ -277,6 +286,9 @@ class Messages:
             limit: The most messages: the newest, or with ``after`` the first behind it.
             after: The sequence number that they come after.
             before: The sequence number that they come before.
+
+        Returns:
+            The messages.
 
         Raises:
             InvalidInputError: If the limit is negative.
@@ -323,6 +335,9 @@ class Messages:
             tokens: The budget.
             before: The sequence number that they come before.
             after: The sequence number that they come after.
+
+        Returns:
+            The messages.
         """
         found: MessageList = []
         used = 0
@@ -342,6 +357,9 @@ class Messages:
             message_id: The message.
             before: How many messages before it.
             after: How many messages after it.
+
+        Returns:
+            The messages, the one itself among them.
 
         Raises:
             NotFoundError: If there is no such message.
@@ -461,6 +479,9 @@ class History:
             last: The most entries.
             tokens: The most tokens.
             before: The sequence number at which the window ends.
+
+        Returns:
+            Messages and summaries.
         """
         if last is not None and last < 1:
             return []

@@ -111,6 +111,9 @@ class Threads:
         Args:
             new: The thread; without a resource or a time, those of the settings and of now.
 
+        Returns:
+            The values of its columns.
+
         Raises:
             InvalidInputError: If a value is impossible.
         """
@@ -138,6 +141,9 @@ class Threads:
         Args:
             thread_id: The whole id of the thread.
 
+        Returns:
+            The thread with its counts.
+
         Raises:
             NotFoundError: If there is no such thread.
         """
@@ -155,6 +161,9 @@ class Threads:
 
         Args:
             thread_id: The whole id; a text that cannot be one is not found.
+
+        Returns:
+            The thread, or ``None`` if there is none of this id.
         """
         if not is_id(thread_id):
             return None
@@ -178,6 +187,9 @@ class Threads:
             parent_id: Only threads that came from this one.
             limit: The most threads; without it, all.
             offset: How many to skip.
+
+        Returns:
+            The threads with their counts.
         """
         given = {
             "resource_id": lookup_id(resource_id), "kind": kind, "parent_id": lookup_id(parent_id),
@@ -228,7 +240,11 @@ class Threads:
         return self.get(thread_id)
 
     def totals(self) -> dict[str, int]:
-        """Count the project's threads, messages, tokens and resources."""
+        """Count the project's threads, messages, tokens and resources.
+
+        Returns:
+            The counts as ``threads``, ``messages``, ``tokens`` and ``resources``.
+        """
         with self._store.database.read() as session:
             row = session.one(
                 self._store.sql(
