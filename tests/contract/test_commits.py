@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from smara.errors import NotFoundError
+from smara.tools.toolbox import Toolbox
 from tests.contract.both import ON_BOTH
 
 pytestmark = ON_BOTH
@@ -96,6 +97,21 @@ def test_search_finds_a_commit_by_its_words_and_its_functions(memory, repository
         hits = memory.search(query, sources=["commits"]).hits
         assert hits[0].source == "commit"
         assert hits[0].title == "fix: retry 7 times"
+
+
+def test_the_tool_of_search_finds_a_commit_and_reads_it(memory, repository):
+    sha = repository.commit(REASON, retry__py=RETRY.format(7))
+    memory.commits.update()
+    tools = Toolbox(memory)
+    found = tools.call("memory-search", {"action": "search", "query": "payment provider at night"})
+    hit = found.structured["results"][0]
+    assert (hit["source"], hit["id"], hit["files"]) == ("commit", sha, ["retry.py"])
+    assert hit["score"] > 0.5
+    for name in (sha, sha[:9]):
+        read = tools.call("memory-search", {"action": "read", "id": name}).structured["record"]
+        assert (read["source"], read["content"]) == ("commit", REASON)
+    missed = tools.call("memory-search", {"action": "search", "query": "kubernetes certificates"})
+    assert missed.structured["results"] == []
 
 
 def test_a_change_without_a_reason_that_undoes_a_reasoned_one_is_pointed_out(memory, repository):

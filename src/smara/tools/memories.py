@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 
 from smara.errors import InvalidInputError, NotFoundError
 from smara.knowledge.gate import RECORDED_PER_SESSION
@@ -106,6 +107,10 @@ def _record(memory: Memory, record_id: str) -> tuple[Json, str] | None:
             isStale=piece.is_stale or None,
         )
         return {"source": "code", **facts}, piece.text
+    with suppress(NotFoundError, InvalidInputError):
+        commit = memory.commits.get(record_id)
+        facts = filled(id=commit.id, createdAt=commit.at, files=list(commit.files))
+        return {"source": "commit", **facts}, commit.message
     try:
         noted = memory.observations.get(record_id)
     except NotFoundError:
