@@ -35,7 +35,8 @@ class Repository:
         for name in files:
             path = self.root / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(f"{message}\n{name}\n", encoding="utf-8")
+            with path.open("a", encoding="utf-8") as file:
+                file.write(f"{message}\n{name}\n")
         self._days += 1
         self._git("add", "-A")
         self._git(
@@ -109,8 +110,8 @@ def test_what_others_wrote_is_tainted_as_theirs(memory, repository, bring):
     repository.config("user.email", "ann@example.org")
     repository.commit(f"Open the file in binary mode\n\n{WHY}", "src/till.py")
     repository.commit(
-        "Close the till at night\n\nLeaving it open leaks a handle, because nobody closes it "
-        "later.",
+        "Close the till at night\n\nIt must be closed by then, because nobody closes it later and "
+        "a handle leaks.",
         "src/till.py",
         by="bob@example.org",
     )
@@ -183,6 +184,15 @@ def test_what_a_person_put_aside_does_not_come_back(memory, repository, bring):
     memory.memories.reject(kept.id, "no")
     assert bring().counts == {"known": 1}
     assert list(memory.memories.list()) == []
+
+
+def test_a_commit_whose_lines_were_changed_since_says_nothing_that_holds(repository, bring):
+    repository.commit(f"Open the file in binary mode\n\n{WHY}", "src/till.py")
+    (repository.root / "src/till.py").write_text("TILL = 1\n")
+    repository.commit("Write the till again", "docs/page.md")
+    report = bring()
+    assert report.changes == []
+    assert report.left_out == {"most of its lines were changed since": 1}
 
 
 def test_the_newest_come_first_and_no_more_than_wanted(memory, repository, bring):

@@ -24,7 +24,9 @@ from smara.adapters.instructions.collect import root_of
 from smara.adapters.instructions.importer import all_memories
 from smara.adapters.records import Progress
 from smara.behavior.commit_reasons import Revert, reason_of, revert_of
+from smara.behavior.cues import EMPTY_SUBJECT
 from smara.behavior.scratchpad import code, quote
+from smara.commits.lines import standing_shares
 from smara.commits.message import read_commit, subject_of
 from smara.core.extract import word_set
 from smara.core.git import find_repository, git_text
@@ -293,7 +295,8 @@ def fixes_of(commits: Sequence[PastCommit]) -> list[PastCommit]:
     for commit in commits:
         subject = read_commit(commit.message.split("\n", 1)[0])
         is_named_so = _FIX.match(subject.first_line) or _FIX.match(subject.subject)
-        if is_named_so and not _NOT_A_FIX.search(subject.subject):
+        is_other = _NOT_A_FIX.search(subject.subject) or EMPTY_SUBJECT.search(subject.first_line)
+        if is_named_so and not is_other:
             fixes.append(commit)
     if len(fixes) > _USUAL_SHARE * len(commits):
         fixes = [each for each in fixes if _MENDS.search(each.message)]
@@ -379,6 +382,8 @@ def _about_one_thing(run: Sequence[PastCommit]) -> list[PastCommit]:
 
 
 _MOST_FILES_NAMED = 6
+_LEAST_STANDING = 0.4
+"""Of the lines that a commit set; with fewer, what it says may not hold any more."""
 
 
 def find_candidates(
@@ -398,8 +403,14 @@ def find_candidates(
     files = files_of(report.root, list(dict.fromkeys(shas)))
     present = Present(present_files(report.root, head))
     candidates = []
+    rules = [each.sha for each in statements if each.kind in ("reason", "breaking")]
+    shares = standing_shares(
+        report.root, rules, lambda path: present.find(path) if is_code(path) else None
+    )
     for candidate in [*statements, *chains_of(fixes, files)]:
         here, why_not = about(candidate.files or files.get(candidate.sha, ()), present)
+        if why_not is None and shares.get(candidate.sha, 1.0) < _LEAST_STANDING:
+            why_not = "most of its lines were changed since"
         if why_not is not None:
             report.left_out[why_not] += 1
         else:

@@ -133,11 +133,8 @@ def _with_what_it_refers_to(text: CommitText, at: int) -> str | None:
         and not cues.REFERS_BACK.match(before)
     ):
         return f"{before} {why}"
-    return (
-        why
-        if cues.REFERS_TO_SUBJECT.match(why) and not cues.EMPTY_SUBJECT.search(text.subject)
-        else None
-    )
+    is_of_subject = not at and cues.REFERS_TO_SUBJECT.match(why)
+    return why if is_of_subject and not cues.EMPTY_SUBJECT.search(text.subject) else None
 
 
 def is_reason(sentence: str, *, is_line: bool = False) -> bool:
@@ -149,6 +146,7 @@ def is_reason(sentence: str, *, is_line: bool = False) -> bool:
         not _LEAST <= len(sentence) <= _MOST_OF_ONE
         or not is_readable(sentence, is_line=is_line)
         or _is_past(sentence)
+        or cues.RULE.search(sentence) is None
     ):
         return False
     if cues.NOW.search(sentence) and not cues.FIRM.search(sentence):
@@ -167,8 +165,8 @@ def gives_reason(text: str) -> bool:
 
 
 def _is_past(sentence: str) -> bool:
-    """Return True if a sentence tells only of what was: a fault that is gone."""
-    return (
+    """Return True if a sentence tells of what was: a fault that is gone."""
+    return cues.HAPPENED.search(sentence) is not None or (
         cues.PAST.search(sentence) is not None
         and cues.PRESENT.search(cues.UNREAL.sub(" ", sentence)) is None
     )

@@ -71,6 +71,14 @@ LASTING = _words(
     r"\b(?:leaks?|crash(?:es)?|hangs?|corrupts?|loses|nobody|nothing)\b",
 )
 """What is still so after the change."""
+RULE = _words(
+    r"\b(?:must|should|shall|never|always|needs? to|have to|has to|so that(?! is| was)"
+    r"|to (?:avoid|prevent)(?! the need| having)"
+    r"|otherwise|intentionally|deliberately|on purpose|by design|decided|not safe|unsafe"
+    r"|breaks? (?:when|if|on))\b",
+    r"\b(?:shouldn't|mustn't)\b|(?:^|[.;:,—–] )(?:do not|don't|avoid)\b",
+)
+"""What shall be so. A cause alone may be that of the fault which the change has ended."""
 FIRM = _words(r"\b(?:because|otherwise|must not|must never|decided)\b")
 """The words of a cause that leave no doubt."""
 NOW = _words(
@@ -84,6 +92,8 @@ ENDED = _words(
     r"|los|ignor|drop|miss|cannot|can't|(?:does|do|is|are) ?n[o']t)",
     r"\b(?:fails?|breaks?|crash(?:es)?|hangs?|is broken|does nothing) (?:today|currently|right "
     r"now|at present)\b",
+    r"\b(?:th(?:is|e) (?:bug|problem|issue|crash)|the (?:original|current)|as we do)\b",
+    r"\b(?:does|do)(?: not|n't) need\b|\bbecause now\b",
     r"(?:n't|\bnot) (?:properly|correctly)\b|\b(?:incorrectly|previously)\b|\bwould (?:always"
     r"|never|still|sometimes)\b",
     r"\b(?:previous|old|former) (?:code|behaviou?r|version|implementation|logic|approach|method)\b",
@@ -117,6 +127,20 @@ PRESENT = _words(
     r"|ignores?)\b",
 )
 """What is still so. A sentence in the past alone tells of a fault that is gone."""
+HAPPENED = _words(
+    r"\b(?:was|were|wasn't|weren't|had|hadn't|did|didn't|would|wouldn't|could(?:n't)?) "
+    r"(?!decided|agreed|chosen)",
+    r"\b(?:broke|came|drew|fell|froze|gave|got|grew|hung|kept|knew|led|left|lost|meant|ran|saw"
+    r"|stood|stuck|threw|took|went|wrote)\b",
+    r"\b(?:it|they|that|which|this|and|but|otherwise|never|also|still|silently|then) [a-z]{3,}ed\b",
+    r"(?<!\bis )(?<!\bare )(?<!\bbe )(?<!been )(?<!being )(?<!\bget )(?<!\bnot )(?<!gets )(?<=\w )"
+    r"(?!need|exceed|proceed|succeed|feed|embed|speed|shared|based|used|called)[a-z]{3,}ed "
+    r"(?:an?|the|its|their|two|no|every|all|against|before|into|itself|out|because)\b",
+    r"\bused to be\b",
+)
+"""What happened once, told by a verb behind its subject. At the start of a sentence it tells what
+the change did.
+"""
 UNREAL = _words(
     r"\b(?:could|would|did|to)(?:n't| not)? (?:\w+ly )?\w+", r"\"[^\"]{1,200}\"|“[^”]{1,200}”"
 )
@@ -139,6 +163,7 @@ OPENING = _words(
     r"fine)\b",
     r"^(?:this|it) (?:also )?(?:removes|replaces|supersedes|reverts|implements|extends|allows)\b",
     r"^(?:currently|today)\b|^fix(?:e[sd])?: |^address(?:es|ed|ing)? ",
+    r"^(?:trying to|p\.s\.)",
     r"^(?:reported|reviewed|tested|based on|credit|patch by|hopefully|sorry|maybe|perhaps|not "
     r"sure)\b",
     r"^(?:tests? |document |it appears|strictly speaking|in practice|discovered|found|as reported "
@@ -158,11 +183,12 @@ WORK = _words(
     r"\b(?:hover|tooltips?|padding|flicker\w*|layout|spacing|styl(?:e|es|ing)|scrollbars?|css"
     r"|colou?rs?|fonts?"
     r"|animations?|warnings)\b",
+    r"\b(?:fixme|\w+ test in the)\b|\bP[0-3]\)",
     r"\b(?:risks? (?:is|are)|test-only|still being|narrowly scoped|no (?:behaviou?r|functional) "
     r"change"
     r"|(?:manual(?:ly)?|mutation)[ -](?:test|verif)\w*)\b",
     r"\b(?:disregard|tests? (?:fail\w*|were|was|is|are|added|case|suite|coverage)|unit tests?"
-    r"|regression tests|tests"
+    r"|regression tests?|tests"
     r"|bench(?:es|marks?)?)\b",
     # What is said to calm those who review it, or held to be so.
     r"(?:n't|\bnot) affect(?:ed)?\b|\b(?:unaffected|as before|as-is|unchanged|identical|stays? "
@@ -235,7 +261,8 @@ CHANGES = _words(
 """What a sentence says that tells users of a break."""
 
 CHORE = _words(
-    r"^(?:merge|bump|release|wip|fixup|squash|amend|version|initial commit|v?\d+\.\d|upgrade|pin "
+    r"^(?:merge|bump|release|wip|partial|fixup|squash|amend|version|initial commit|v?\d+\.\d"
+    r"|upgrade|pin "
     r"|changelog)",
     r"^update (?:dep|lock|change|author|readme|translat|\S*(?:plugin|maven|gradle|version|action))",
     r"^(?:typo|format|lint|black|isort|rebase|sync|reapply)",
@@ -267,7 +294,7 @@ CHANGED_NOTHING = _words(
 )
 """Subjects of commits that leave the program as it was."""
 EMPTY_SUBJECT = _words(
-    r"\b(?:review|feedback|suggestions?|findings)\b",
+    r"\b(?:review|feedback|suggestions?|findings)\b|\bR\d\b",
     r"^(?:various|misc|more|several|some|other|final|another|follow[- ]up|polish|harden(?:ing)? "
     r"(?:\w+ )?latent)\b",
 )

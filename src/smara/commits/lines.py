@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -115,6 +115,32 @@ def line_reasons(
                 reasons, key=lambda each: (each.undone_by is None, -each.commit.at)
             )
     return found
+
+
+def standing_shares(
+    root: str, shas: Sequence[str], find: Callable[[str], str | None]
+) -> dict[str, float]:
+    """Return which part of the lines that commits set stands today.
+
+    Args:
+        root: The top of the repository.
+        shas: The commits; those that set no line are left out.
+        find: Gives the present name of a file, or ``None``.
+    """
+    texts: dict[str, set[str]] = {}
+    counts: dict[str, list[bool]] = {}
+    for patch in patches_of(root, shas):
+        path = find(patch.path)
+        if path is None:
+            continue
+        if path not in texts:
+            present = git_text(root, "cat-file", "-p", f"HEAD:{path}") or ""
+            texts[path] = set(map(bare, present.split("\n")))
+        lines = {bare(line) for hunk in patch.hunks for line in hunk.added}
+        counts.setdefault(patch.sha, []).extend(
+            line in texts[path] for line in lines if _is_telling(line)
+        )
+    return {sha: sum(each) / len(each) for sha, each in counts.items() if each}
 
 
 class _Taken(NamedTuple):

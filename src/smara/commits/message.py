@@ -26,6 +26,7 @@ _PREFIX = re.compile(
     r"|(?:Fixed|Fixes|Fix|Refs?|Closes|Closed|Resolves|Issue|Bug|Ticket"
     r"|Addresses)\s+(?:CVE-[\d-]{4,20}|"
     rf"{_TICKET}(?:(?:,\s*|\s+)(?:and\s+|refs\s+)?{_TICKET}){{0,9}})\s*(?:--?|:|—|–)\s*"
+    r"|(?:address(?:es)? )?PR #\d{1,9}(?: R\d{1,2})?\s*(?:--?|:|—|–)\s*"
     r"|(?:#\d{1,9}|[A-Z]{2,10}-\d{1,9})\s*(?:--?|:|—|–)\s*)",
     re.IGNORECASE,
 )
