@@ -211,3 +211,26 @@ def test_what_a_worker_would_do_is_done_once_an_hour_by_whoever_drains(folder, t
     mark = Path(folder, MARKS, "round")
     os.utime(mark, (mark.stat().st_mtime - ROUND_SECONDS - 1,) * 2)
     assert vectors("Lunch is at noon") == 3
+
+
+def test_outside_git_the_store_is_asked_once_and_again_when_the_folder_was_named(
+    tmp_path, monkeypatch
+):
+    """1. A hook outside git asks the store. 2. The next one need not. 3. It asks once more after
+    the folder was named, and is told what is known there.
+    """
+    store, folder, plain = tmp_path / "smara.db", str(tmp_path / "spool"), tmp_path / "plain"
+    plain.mkdir()
+    monkeypatch.setenv("SMARA_DB", str(store))
+    monkeypatch.delenv("SMARA_PROJECT")
+    smara.open(store, project="other").close()
+    monkeypatch.chdir(plain)
+    event = claude("SessionStart", source="startup", cwd=str(plain))
+    assert reply.choose(*event, folder) is None
+    assert asked(*event, folder) is None
+    assert reply.choose(*event, folder) == []
+    with smara.open(store, project="other") as memory:
+        name = memory.projects.add_folder(str(plain)).project_id
+        memory.in_project(name).memories.remember("Redis must run before the tests start.")
+    assert reply.choose(*event, folder) is None
+    assert "Redis" in str(asked(*claude("SessionStart", source="resume", cwd=str(plain)), folder))

@@ -78,8 +78,8 @@ def speak(agent: str, name: str, payload: bytes, folder: str) -> bytes:
         if not enter(event.cwd):
             return b""  # it would be the project of another folder that speaks
         settings = load_settings()
+        store = os.path.abspath(store_file(settings.db or str(default_store())) or "")
         if not store_exists(settings):
-            store = os.path.abspath(store_file(settings.db or str(default_store())) or "")
             write_absence(folder, event.cwd, store)
             return b""
         with open_memory(
@@ -87,33 +87,47 @@ def speak(agent: str, name: str, payload: bytes, folder: str) -> bytes:
             check_index=False,
             embed_in_background=False,
         ) as memory:
-            if memory.projects.at(event.cwd, settings.project) is None:
-                return b""  # outside git, and nobody has asked for this folder to be remembered
-            # One of those that wait is this start. Hosts that run a drain beside it are not kept
-            # waiting for another.
-            if (
-                event.kind == "session_start"
-                and not HOOKS[event.agent].has_background
-                and len(names(folder)) > 1
-            ):
-                from smara.adapters.hosts.drain import drain  # it loads all that reads transcripts
-
-                drain(memory, folder, CATCH_UP_SECONDS * patience(), is_quick=True)
-            injection = _ask(memory.moments, event, folder)
-            _hand_over(memory.moments, injection, event, folder=folder)
-            if injection is not None and injection.text.strip():
-                ready.append(emit(agent, name, injection.text))
-            brief = None
-            try:
-                # The brief of a store without a file never says what is still so: its age was not
-                # why the store was asked.
-                if store_of(memory) or not is_current(memory, folder, event.cwd, agent=event.agent):
-                    brief = prepare(memory, folder, event.cwd, agents=[event.agent])
-            except Exception as error:  # noqa: BLE001 - what is ready to be said must not be lost by preparing the next
-                log.warning("brief.not_made", error=type(error).__name__)
-        if brief is not None:
+            is_known = memory.projects.at(event.cwd, settings.project) is not None
+            brief = (
+                _tell(memory, event, agent, name=name, folder=folder, ready=ready)
+                if is_known
+                else None
+            )
+        # The stamp of the store is taken when nothing of ours changes it any more.
+        if not is_known:
+            # Outside git, and nobody has asked for this folder to be remembered.
+            write_absence(folder, event.cwd, store)
+        elif brief is not None:
             finish(folder, brief)
     return b"".join(ready)
+
+
+def _tell(
+    memory: Memory, event: HostEvent, agent: str, name: str, folder: str, ready: list[bytes]
+) -> BriefDraft | None:
+    """Make ready what is to be said now, and draft what may be said next."""
+    # One of those that wait is this start. Hosts that run a drain beside it are not kept
+    # waiting for another.
+    if (
+        event.kind == "session_start"
+        and not HOOKS[event.agent].has_background
+        and len(names(folder)) > 1
+    ):
+        from smara.adapters.hosts.drain import drain  # it loads all that reads transcripts
+
+        drain(memory, folder, CATCH_UP_SECONDS * patience(), is_quick=True)
+    injection = _ask(memory.moments, event, folder)
+    _hand_over(memory.moments, injection, event, folder=folder)
+    if injection is not None and injection.text.strip():
+        ready.append(emit(agent, name, injection.text))
+    try:
+        # The brief of a store without a file never says what is still so: its age was not
+        # why the store was asked.
+        if store_of(memory) or not is_current(memory, folder, event.cwd, agent=event.agent):
+            return prepare(memory, folder, event.cwd, agents=[event.agent])
+    except Exception as error:  # noqa: BLE001 - what is ready to be said must not be lost by preparing the next
+        log.warning("brief.not_made", error=type(error).__name__)
+    return None
 
 
 def _ask(moments: Moments, event: HostEvent, folder: str) -> Injection | None:

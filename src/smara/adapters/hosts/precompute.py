@@ -139,12 +139,16 @@ def store_of(memory: Memory) -> str:
 
 
 def write_absence(folder: str, cwd: str, store: str) -> None:
-    """Note that there is no store, so that hooks need not look."""
-    if brief.stamp_of(store) == []:
+    """Note that a folder has no store or no project.
+
+    Hooks need not look as long as the store is as it is now.
+    """
+    stamp = brief.stamp_of(store)
+    if stamp is not None:
         brief.write(
             folder,
             cwd,
-            {"store": store, "stamp": [], "arms": "", "apart": []},
+            {"store": store, "stamp": stamp, "arms": "", "apart": [], "is_absent": True},
             triggers=(),
             words={},
             settings=[str(config_path()), _marker(cwd)],

@@ -124,8 +124,10 @@ def choose(
     session_id = session_of(payload)
     if head is None or not (session_id.isprintable() and 0 < len(session_id) <= 200):
         return None
-    if not head["stamp"] and head["is_same"]:
-        return []  # there is no store
+    if head.get("is_absent") and head["is_same"]:
+        return []  # there is no store, or no project
+    if head.get("is_absent"):
+        return None
     if head["apart"] and not {session_id, "*"}.isdisjoint(head["apart"]):
         return None
     if event in STARTS and hearer_of(payload) == session_id:
