@@ -34,6 +34,7 @@ TALK = 0.4
 _TALK_CHARACTERS, _MOST_OF_LONG_TALK, _SUMMARY_WEIGHT = 800, 16, 0.5
 """The longest turns of an agent, on average, that talks instead of reporting its work."""
 _LEAST_SUMMARY, _LEAST_WORDING = 0.2, 0.4
+_LEAST_TERMS = 3
 _MANY_CALLS = 3
 _PAUSE_MS = 6 * 3_600_000
 _MOST_TURNS = 40
@@ -132,7 +133,7 @@ def _draft(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed]) -> Draft | N
     first, last = stretch[0][1].turn, stretch[-1][1].turn
     replies = [(weigh(each.facts, "talk"), each) for _, each in stated if not each.facts["first"]]
     mean = _talk_score(turns, replies, stated)
-    score = max(weight for weight, _ in stated)
+    score = max((weight for weight, each in stated if _is_plain(each)), default=0.0)
     if score < SURE and mean < TALK:
         return None
     is_talk = mean >= TALK
@@ -148,16 +149,21 @@ def _draft(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed]) -> Draft | N
         return None
     wording = _summary(turns, chosen) if is_talk else None
     wording = wording or _taken_up(turns, chosen)
-    best = max(stated, key=lambda pair: pair[0])[1]
+    surest, best = max(stated, key=lambda pair: pair[0])
     return Draft(
         tuple(chosen),
         wording,
         tuple(_rejected(turns, stretch))[:_MOST_REJECTED],
         "\n".join(_words(turn) for turn in turns[first : last + 2]),
         mean if is_talk else score,
-        is_wish=_is_wish(best, chosen),
+        is_wish=surest >= SURE and _is_plain(best) and _is_wish(best, chosen),
         is_personal=bool(count_signs(best.text, "self") and count_signs(best.text, "want")),
     )
+
+
+def _is_plain(sentence: Sentence) -> bool:
+    """Return True for a statement without a doubt that says something by itself."""
+    return not sentence.facts["doubt"] and len(content_terms(sentence.text)) >= _LEAST_TERMS
 
 
 def _words(turn: SpokenTurn) -> str:

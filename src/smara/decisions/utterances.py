@@ -43,6 +43,10 @@ _CODE = re.compile(
 )
 _SYMBOLS = re.compile(r"[{}()\[\];=<>|\\/_$#@^~*+]")
 _ASKS = re.compile(r"[?？]")
+_INVERTED = re.compile(
+    r"(?:should|is|are|was|were|does|did|would|could)\b(?! not\b)", re.IGNORECASE
+)
+"""The beginning of a question that is written without its mark."""
 _SPECIFIC = re.compile(
     r"`[^`]+`|'[^'\s]{1,30}'|\b\d[\d.,:%]*|\b\w+_\w+|\b[a-z]+[A-Z]\w+|\.\w{1,5}\b|\b\w+\(\)"
 )
@@ -254,7 +258,7 @@ def _facts_of(
             **exchange,
             "refuses at once": float(bool(count_signs(start, "refuse"))),
             "task at once": float(bool(count_signs(start, "task"))),
-            "question": float(bool(_ASKS.search(bare[-3:]))),
+            "question": float(bool(_ASKS.search(bare[-3:]) or _INVERTED.match(bare))),
             "specific": min(2.0, len(_SPECIFIC.findall(bare))),
             "taken up": len(terms & uptake) / max(3, len(terms)),
             "terms": min(3.0, math.log1p(len(terms))),
