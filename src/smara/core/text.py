@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from smara.core.extract import pieces
 from smara.core.terms import LONGEST_TERM, MARKS, cjk_run, expand, fold
@@ -42,8 +42,7 @@ def _any_word() -> re.Pattern[str]:
     return re.compile(rf"{_LETTERS}(?:{_JOINT}{_LETTERS})*(?:\+\+|\#)?")
 
 
-@dataclass(frozen=True, slots=True)
-class Analysis:
+class Analysis(NamedTuple):
     """A text as two streams of space-separated terms in reading order."""
 
     prose: str
