@@ -35,6 +35,7 @@ _TALK_CHARACTERS, _MOST_OF_LONG_TALK, _SUMMARY_WEIGHT = 800, 16, 0.5
 """The longest turns of an agent, on average, that talks instead of reporting its work."""
 _LEAST_SUMMARY, _LEAST_WORDING = 0.2, 0.4
 _LEAST_TERMS = 3
+_RESTATED, _SHORT_ANSWER = 0.7, 300
 _MANY_CALLS = 3
 _PAUSE_MS = 6 * 3_600_000
 _MOST_TURNS = 40
@@ -65,6 +66,8 @@ class Draft(NamedTuple):
     score: float
     is_wish: bool
     is_personal: bool
+    files: tuple[str, ...]
+    """The files that the agent changed in the stretch, or right after it."""
 
     @property
     def rule(self) -> str:
@@ -133,7 +136,11 @@ def _draft(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed]) -> Draft | N
     first, last = stretch[0][1].turn, stretch[-1][1].turn
     replies = [(weigh(each.facts, "talk"), each) for _, each in stated if not each.facts["first"]]
     mean = _talk_score(turns, replies, stated)
-    score = max((weight for weight, each in stated if _is_plain(each)), default=0.0)
+    plain = [(weight, each) for weight, each in stated if _is_plain(each)]
+    score = max((weight for weight, _ in plain), default=0.0)
+    restated = [each for _, each in plain if _is_restated(turns, each)]
+    if restated:
+        score = max(score, SURE)
     if score < SURE and mean < TALK:
         return None
     is_talk = mean >= TALK
@@ -141,7 +148,7 @@ def _draft(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed]) -> Draft | N
         Quotation(each.turn, each.text, max(weight, in_talk))
         for weight, each in stated
         for in_talk in (weigh(each.facts, "talk") if is_talk and each.turn > first else 0.0,)
-        if weight >= LIKELY or in_talk >= POSSIBLE
+        if weight >= LIKELY or in_talk >= POSSIBLE or each in restated
     ]
     while sum(len(each.text) for each in chosen) > _MOST_QUOTED:
         chosen.remove(min(chosen, key=lambda each: each.weight))
@@ -158,12 +165,30 @@ def _draft(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed]) -> Draft | N
         mean if is_talk else score,
         is_wish=surest >= SURE and _is_plain(best) and _is_wish(best, chosen),
         is_personal=bool(count_signs(best.text, "self") and count_signs(best.text, "want")),
+        files=tuple(dict.fromkeys(path for turn in turns[first : last + 2] for path in turn.files)),
     )
 
 
 def _is_plain(sentence: Sentence) -> bool:
     """Return True for a statement without a doubt that says something by itself."""
     return not sentence.facts["doubt"] and len(content_terms(sentence.text)) >= _LEAST_TERMS
+
+
+def _is_restated(turns: Sequence[SpokenTurn], sentence: Sentence) -> bool:
+    """Return True if the agent agrees, repeats the statement and does nothing else.
+
+    "Percent first, always." is answered by "Got it: percent before fixed."
+    """
+    facts, answer = sentence.facts, turns[sentence.turn + 1 : sentence.turn + 2]
+    is_request = facts["task at once"] or facts["ask"] or facts["report"]
+    return bool(
+        facts["agreed"]
+        and facts["echo"] >= _RESTATED
+        and not is_request
+        and answer
+        and not answer[0].calls
+        and len(answer[0].text) <= _SHORT_ANSWER
+    )
 
 
 def _words(turn: SpokenTurn) -> str:
@@ -250,13 +275,11 @@ _CODE_NAME = re.compile(r"[\w-]+\.\w{1,5}\b|\w+_\w+|\w+\(\)|`")
 def _is_wish(best: Sentence, chosen: Sequence[Quotation]) -> bool:
     """Return True for a rule for all of the work, not for one thing in the code."""
     facts = best.facts
-    is_general = (
-        facts["lasting"] or facts["total"] or facts["oblige"] or facts["refuse"] or facts["choose"]
-    )
+    is_general = facts["lasting"] or facts["total"]
     names = names_in([best.text])
     return bool(
         is_general
-        and len(chosen) <= 3
+        and len(chosen) <= 2
         and not names
         and not _CODE_NAME.search(best.text)
         and len(content_terms(best.text)) <= 9

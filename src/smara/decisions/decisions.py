@@ -34,7 +34,7 @@ from smara.knowledge.store import KnowledgeStore
 from smara.messages.models import Message
 from smara.messages.store import MessageStore
 from smara.observations.models import taint_of
-from smara.observations.offline.exchanges import ToolCall, Utterance, read
+from smara.observations.offline.exchanges import ToolCall, Utterance, kind_of, path_of, read
 
 MOST_THREADS = 1_000
 IDLE_SECONDS = 120.0
@@ -362,13 +362,22 @@ class Decisions:
     def _files_of(self, draft: Draft) -> builtins.list[str]:
         """Return the files in which what a decision names is defined."""
         names = sorted(names_in([draft.rule, draft.about]), key=lambda each: (-len(each), each))
-        found: dict[str, None] = {}
+        defined = self._definitions
+        changed = [path for each in draft.files for path in self._in_repository(each)]
+        # A change of many files says of none that the decision is about it.
+        found = dict.fromkeys(changed if len(changed) <= _MOST_FILES // 2 else ())
         for name in names[:_MOST_NAMES]:
-            places = self._definitions.get(name, ())
-            # A name that stands for many things ties a decision to nothing.
+            places = defined.get(name, ())
+            # Neither does a name that stands for many things.
             if len(places) <= _MOST_FILES // 2:
                 found |= dict.fromkeys(places)
         return list(found)[:_MOST_FILES]
+
+    def _in_repository(self, path: str) -> builtins.list[str]:
+        """Return the tracked file that a host's path names, if any."""
+        plain = path.replace("\\", "/")
+        places = self._definitions.get(plain.rpartition("/")[2], ())
+        return [each for each in places if plain == each or plain.endswith(f"/{each}")]
 
     @property
     def _definitions(self) -> Mapping[str, Sequence[str]]:
@@ -407,6 +416,7 @@ def definitions(root: str) -> dict[str, list[str]]:
         except OSError:
             continue
         size += len(text)
+        found.setdefault(path.rpartition("/")[2], []).append(path)
         for name in set(_DEFINITION.findall(text)):
             found.setdefault(name, []).append(path)
     return found
@@ -439,16 +449,26 @@ def turns_of(messages: Sequence[Message]) -> list[SpokenTurn]:
         if words:
             text = "\n".join(each.text for each in words)
             turns.append(SpokenTurn("person", text, ids.get(words[0].seq, ""), words[0].at))
-        calls = sum(isinstance(each, ToolCall) for each in exchange.steps)
+        used = [each for each in exchange.steps if isinstance(each, ToolCall)]
+        files = dict.fromkeys(path_of(each) for each in used if kind_of(each) == "change")
         answers = [
             each
             for each in exchange.steps
             if isinstance(each, Utterance) and each.voice == "assistant"
         ]
-        if answers or calls:
+        if answers or used:
             text = "\n".join(each.text for each in answers)
             last = answers[-1] if answers else exchange.steps[-1]
-            turns.append(SpokenTurn("agent", text, ids.get(last.seq, ""), last.at, calls))
+            turns.append(
+                SpokenTurn(
+                    "agent",
+                    text,
+                    ids.get(last.seq, ""),
+                    last.at,
+                    len(used),
+                    tuple(filter(None, files)),
+                )
+            )
     return turns
 
 

@@ -14,6 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal, NamedTuple
 
+from smara.core.extract import word_set
 from smara.core.memory_block import without_memory_blocks
 from smara.core.terms import cjk_run
 from smara.core.text import analyze
@@ -41,6 +42,11 @@ _CODE = re.compile(
     r"(?:INFO|WARN(?:ING)?|ERROR|DEBUG|FATAL)\b|"
     r"\|.*\||npm |pip |git |sudo |docker )"
 )
+_LABEL = re.compile(r"\s*(?:\[?\d?\d:\d\d(?::\d\d)?\]?\s*)?([\w][\w .@-]{0,24}):\s")
+_SPEAKERS = word_set("user assistant human ai bot agent from to subject date cc me you")
+_LEAST_OF_A_PAGE = 3
+_PATCH = re.compile(r"diff --git |Index: |--- a/|\+\+\+ b/|@@ -\d")
+_NAME = re.compile(r"`[^`\s]+`|\b\w+_\w+\b|\b[a-z]+[A-Z]\w+|\b\w+\(\)|\b[\w-]+\.[a-z]{1,4}\b")
 _SYMBOLS = re.compile(r"[{}()\[\];=<>|\\/_$#@^~*+]")
 _ASKS = re.compile(r"[?？]")
 _INVERTED = re.compile(
@@ -62,6 +68,8 @@ class SpokenTurn(NamedTuple):
     at_ms: int = 0
     calls: int = 0
     """How many tools an agent called in its turn."""
+    files: tuple[str, ...] = ()
+    """The files that it changed."""
 
 
 _SILENCE = SpokenTurn("agent", "")
@@ -128,7 +136,7 @@ def own_text(text: str) -> str:
         or len(text) > _DOCUMENT_CHARACTERS
     )
     written_lines: list[str] = []
-    for line in lines:
+    for line in lines[: _foreign_from(lines)]:
         if is_document and (_HEADING.match(line) or _BULLET.match(line) or line == "```"):
             break  # what follows was written elsewhere
         if not line.strip() or _is_code(line):
@@ -139,6 +147,19 @@ def own_text(text: str) -> str:
         if line.rstrip().endswith((":", "：")) and count_signs(line, "report"):
             break  # it introduces somebody else's words
     return "\n".join(written_lines)
+
+
+def _foreign_from(lines: Sequence[str]) -> int:
+    """Return the line from which on a page, a mail or a talk of others was pasted."""
+    labels = [match[1].lower() if (match := _LABEL.match(line)) else "" for line in lines]
+    for number, line in enumerate(lines):
+        rest = [each for each in lines[number + 1 :] if each.strip()]
+        is_address = bool(_LINK.fullmatch(line.strip())) and len(rest) >= _LEAST_OF_A_PAGE
+        is_talk = labels[number] in _SPEAKERS or labels.count(labels[number]) > 1
+        is_labelled = bool(labels[number]) and is_talk and sum(map(bool, labels)) > 1
+        if is_address or is_labelled or _PATCH.match(line):
+            return number
+    return len(lines)
 
 
 def _is_code(line: str) -> bool:
@@ -294,8 +315,4 @@ def _is_nod(text: str) -> bool:
 
 def names_in(texts: Iterable[str]) -> set[str]:
     """Return the names of code in texts."""
-    return {
-        word.strip("`'().,")
-        for text in texts
-        for word in re.findall(r"`[^`\s]+`|\b\w+_\w+\b|\b[a-z]+[A-Z]\w+|\b\w+\(\)", text)
-    }
+    return {word.strip("`'().,") for text in texts for word in _NAME.findall(text)}

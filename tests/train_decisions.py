@@ -1,6 +1,6 @@
 """Learn the weights by which sentences are taken for decisions.
 
-``python -m evals.train_decisions [FOLDER]`` prints how well sentences are told apart, out of fold
+``python -m tests.train_decisions [FOLDER]`` prints how well sentences are told apart, out of fold
 by project, subject or talk, and writes ``weights.json``. There are two tables: one for sessions in
 which the agent works, one for talks. FOLDER has labelled real sessions: a file of ``turns`` for
 each (``<project>/<session>.json``), and ``labels.jsonl`` and ``negatives.jsonl`` with ``project``,
