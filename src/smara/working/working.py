@@ -11,9 +11,10 @@ from smara.core.scope import WRITTEN_BY, author_of, require_id
 from smara.database.projects import ProjectContext
 from smara.errors import ConflictError, InvalidInputError, NotFoundError
 from smara.secrets import redact
-from smara.working.drafts import TEMPLATE_NAMES, edit_page, replace_page, template_text
+from smara.working.drafts import edit_page, replace_page, template_text
 from smara.working.models import (
     SCOPES,
+    TEMPLATE_NAMES,
     PageDraft,
     PageKey,
     WorkingFormat,
