@@ -62,7 +62,8 @@ def main(arguments: list[str]) -> int:
         for source in sources:
             here = np.array([each.source == source for each in chosen])
             area = _area(truth[here], guesses[here])
-            print(f"{name}: {source}: {here.sum()} sentences, area under the curve {area:.3f}")
+            line = f"{name}: {source}: {here.sum()} sentences, area under the curve {area:.3f}"
+            sys.stdout.write(f"{line}\n")
         start, *rest = (round(float(each), 4) for each in _fit(table, truth, weights))
         tables[name] = {"start": start, **dict(zip(names, rest, strict=True))}
         tables["sentences"][name] = len(chosen)
