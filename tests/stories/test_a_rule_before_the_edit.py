@@ -1,0 +1,84 @@
+"""A rule that was settled in a talk reaches the agent before it changes the code.
+
+1. In a session with hooks a person and an agent settle how a fee is capped. 2. The session ends,
+  and what waits is taken in by the host's background call. 3. Weeks later a new session begins with
+  a complaint about the fee: the rule is told with the first message, quoted and cited. 4. It is not
+  told a second time, and other messages are answered by silence. 5. In another session it is told
+  when the talk turns to the fee later on, and when the file of the function is opened.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.contract.test_decisions import PARKING, TASK
+from tests.stories.test_hooks_that_teach import hook
+from tests.surfaces.shell import smara as call
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    root = tmp_path / "garage"
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("SMARA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("SMARA_DURABILITY", "normal")
+    (root / "fees.py").write_text("def parking_fee(hours):\n    return 4 * hours\n")
+    names = ("-c", "user.name=Ann", "-c", "user.email=ann@example.com")
+    subprocess.run(["git", "add", "-A"], check=True)
+    subprocess.run(["git", *names, "commit", "-qm", "Fees"], check=True)
+    call("init")
+    assert call("setup", "claude", "--yes").code == 0
+    return root
+
+
+def talk(name: str) -> None:
+    about = {"session_id": name, "cwd": os.getcwd()}
+    hook("SessionStart", **about, source="startup")
+    for number, (role, text) in enumerate(PARKING):
+        if role == "user":
+            hook("UserPromptSubmit", **about, prompt=text, prompt_id=f"{name}-{number}")
+        else:
+            hook("Stop", **about, last_assistant_message=text)
+    hook("SessionEnd", **about, reason="prompt_input_exit")
+    hook("drain")
+
+
+def ask(name: str, prompt: str, number: int = 0) -> str:
+    about = {"session_id": name, "cwd": os.getcwd()}
+    return hook("UserPromptSubmit", **about, prompt=prompt, prompt_id=f"{name}-{number}")
+
+
+def test_a_settled_rule_is_told_with_the_first_message_about_it(repository):
+    talk("march")
+    hook("SessionStart", session_id="june", cwd=os.getcwd(), source="startup")
+    reply = ask("june", TASK)
+    assert "capped at 24 euros per 24 hours" in reply
+    assert "Decided by a person on" in reply
+    assert ask("june", TASK, 1) == ""
+    assert ask("june", "Now run the tests, please.", 2) == ""
+    shown = call("receipts", "--json").data
+    assert shown is not None
+
+
+def test_a_settled_rule_is_told_when_the_talk_turns_to_it_or_its_file_is_opened(repository):
+    talk("march")
+    hook("SessionStart", session_id="july", cwd=os.getcwd(), source="startup")
+    assert ask("july", "Why is the build slow?") == ""
+    assert "24 euros" in ask("july", TASK, 1)
+    about = {"session_id": "august", "cwd": os.getcwd()}
+    hook("SessionStart", **about, source="startup")
+    assert ask("august", "Clean up the small modules.") == ""
+    opened = hook(
+        "PostToolUse",
+        **about,
+        tool_name="Read",
+        tool_use_id="read-1",
+        tool_input={"file_path": str(repository / "fees.py")},
+        tool_response={"file": {"content": "def parking_fee(hours):"}},
+    )
+    assert "24 euros" in opened

@@ -1,0 +1,76 @@
+"""`smara decisions`: what people settled, as people see it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import smara as library
+from tests.contract.test_decisions import AMENDED, PARKING, TASK, say
+from tests.surfaces.shell import plain, smara
+
+
+@pytest.fixture
+def talks(store, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with library.open() as memory:
+        say(memory, "garage", PARKING)
+        say(memory, "council", AMENDED, day=40)
+
+
+def lines(*words: str) -> list[str]:
+    said = smara(*words, is_seen=True)
+    assert said.code == 0, said.err
+    return [line.rstrip() for line in plain(said.out).splitlines()]
+
+
+def shown_id() -> str:
+    return str(json.loads(smara("decisions", "list", "--json").out)["data"][0]["shortId"])
+
+
+def test_update_says_what_was_read_and_found(talks):
+    assert lines("decisions", "list") == [
+        "No decisions yet. `smara decisions update` reads the sessions."
+    ]
+    assert "Read 4 sessions: 2 new decisions, 1 superseded." in lines("decisions", "update")
+    assert "Read 0 sessions: 0 new decisions, 0 superseded." in lines("decisions", "update")
+
+
+def test_the_list_shows_what_is_in_force_and_all_on_request(talks):
+    lines("decisions", "update")
+    shown = lines("decisions", "list")
+    assert shown[0].split() == ["id", "day", "decision"]
+    assert "2025-04-10" in shown[2]
+    assert "30 euros" in " ".join(shown)
+    assert len(json.loads(smara("decisions", "list", "--state", "all", "--json").out)["data"]) == 2
+
+
+def test_search_finds_the_decision_a_task_is_about_and_nothing_else(talks):
+    lines("decisions", "update")
+    assert "30 euros" in " ".join(lines("decisions", "search", TASK))
+    assert lines("decisions", "search", "rename", "the", "variable") == [
+        "No decision is about this. `smara search` looks everywhere."
+    ]
+
+
+def test_show_gives_the_rule_the_words_and_what_was_given_up(talks):
+    lines("decisions", "update")
+    shown = lines("decisions", "show", shown_id())
+    assert shown[0].endswith("decision, in force")
+    assert "decided        2025-04-10" in " ".join(shown) or "2025-04-10" in " ".join(shown)
+    assert "The person said" in shown
+    assert any(line.startswith("  - ") for line in shown)
+
+
+def test_why_shows_the_chain_and_the_trust(talks):
+    lines("decisions", "update")
+    shown = " ".join(lines("decisions", "why", shown_id()))
+    assert "What took the place of what" in shown
+    assert "told unasked: as something known" in shown
+
+
+def test_an_unknown_decision_is_an_error_that_says_where_to_look(talks):
+    said = smara("decisions", "show", "m-zzzz")
+    assert said.code == 3
+    assert "not found" in said.err.lower()
