@@ -7,11 +7,37 @@ forms, a table for irregular ones. The stemmer is loaded on first use.
 from __future__ import annotations
 
 import re
-import threading
 import unicodedata
-from collections.abc import Callable
+from _thread import allocate_lock
+from collections import namedtuple
 from functools import cache
-from typing import Literal, NamedTuple
+
+TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Literal, NamedTuple
+
+    Kind = Literal["word", "identifier", "part", "path", "cjk", "number"]
+
+    class Term(NamedTuple):
+        """One indexed term and what it stands for."""
+
+        text: str
+        kind: Kind
+
+    class Expansion(NamedTuple):
+        """The terms of one word.
+
+        ``is_code`` says which of the two streams they belong to.
+        """
+
+        is_code: bool
+        terms: tuple[Term, ...]
+else:
+    Kind = str
+    Term = namedtuple("Term", "text kind")
+    Expansion = namedtuple("Expansion", "is_code terms")
 
 _IRREGULAR = """
 go went gone; buy bought; run ran; meet met; see seen; take took taken; give gave given; get got
@@ -34,7 +60,7 @@ _BASE_FORMS = {
     form: base for base, *forms in map(str.split, _IRREGULAR.split(";")) for form in forms
 }
 
-_lock = threading.Lock()
+_lock = allocate_lock()
 _stem_word: Callable[[str], str] | None = None
 
 
@@ -50,8 +76,6 @@ def stem(word: str) -> str:
             _stem_word = Stemmer.Stemmer("english", 0).stemWord
         return _stem_word(_BASE_FORMS.get(word, word))
 
-
-Kind = Literal["word", "identifier", "part", "path", "cjk", "number"]
 
 LONGEST_TERM = 64
 _KEPT_OF_A_LONG_TERM = 48
@@ -139,23 +163,6 @@ def cjk_run() -> re.Pattern[str]:
 def _foreign() -> re.Pattern[str]:
     # Compatibility forms may unfold into spaces and brackets (``⑴`` is "(1)").
     return re.compile(rf"[^\w'./\\@:,+#{MARKS}-]+")
-
-
-class Term(NamedTuple):
-    """One indexed term and what it stands for."""
-
-    text: str
-    kind: Kind
-
-
-class Expansion(NamedTuple):
-    """The terms of one word.
-
-    ``is_code`` says which of the two streams they belong to.
-    """
-
-    is_code: bool
-    terms: tuple[Term, ...]
 
 
 def fold(word: str) -> str:

@@ -7,12 +7,26 @@ places in the text as it was written.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections import namedtuple
 from functools import cache
-from typing import NamedTuple
 
 from smara.core.extract import pieces
 from smara.core.terms import LONGEST_TERM, MARKS, cjk_run, expand, fold
+
+TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+    from typing import NamedTuple
+
+    class Analysis(NamedTuple):
+        """A text as two streams of space-separated terms in reading order."""
+
+        prose: str
+        code: str
+        length: int
+else:
+    Analysis = namedtuple("Analysis", "prose code length")
 
 # A separator joins two words only when it stands alone between them: ``a.b`` is one word, ``a. b``
 # and ``a...b`` two. Possessive quantifiers: nothing is tried twice, so the cost is linear whatever
@@ -40,14 +54,6 @@ _LONGEST_READ = 2 * LONGEST_TERM
 def _any_word() -> re.Pattern[str]:
     # Compiled when the first text needs it: the tables of other scripts cost several milliseconds.
     return re.compile(rf"{_LETTERS}(?:{_JOINT}{_LETTERS})*(?:\+\+|\#)?")
-
-
-class Analysis(NamedTuple):
-    """A text as two streams of space-separated terms in reading order."""
-
-    prose: str
-    code: str
-    length: int
 
 
 class _Table(dict[str, str]):
