@@ -1093,10 +1093,12 @@ class AsyncPrivacy:
         memories: Sequence[str] = ...,
         tasks: Sequence[str] = ...,
         person: str | None = ...,
+        path: str | None = ...,
         text: str | None = ...,
         since: int | str | datetime | None = ...,
         until: int | str | datetime | None = ...,
         is_project: bool = ...,
+        is_everything: bool = ...,
     ) -> EraseReceipt: ...
     async def plan_erase(
         self,
@@ -1106,10 +1108,12 @@ class AsyncPrivacy:
         memories: Sequence[str] = ...,
         tasks: Sequence[str] = ...,
         person: str | None = ...,
+        path: str | None = ...,
         text: str | None = ...,
         since: int | str | datetime | None = ...,
         until: int | str | datetime | None = ...,
         is_project: bool = ...,
+        is_everything: bool = ...,
     ) -> ErasePlan: ...
 
 class AsyncProjects:

@@ -292,3 +292,23 @@ def test_canaries_go_in_any_order_and_the_rest_is_as_if_they_had_never_been(plac
         hits = memory.search(f"number {number} gardens", sources=["messages"]).hits
         assert any(f"number {number} " in hit.content for hit in hits)
     assert recount.problems(memory) == []
+
+
+def test_what_was_learned_about_a_path_is_erased(memory):
+    memory.memories.remember(f"{CANARY} lives here", type="gotcha", files=["src/pay/till.py"])
+    memory.memories.remember("Another file", type="gotcha", files=["src/payment.py"])
+    memory.privacy.erase(path="src/pay")
+    assert leaks(memory, CANARY) == []
+    assert [each.content for each in memory.memories.list()] == ["Another file"]
+
+
+def test_everything_is_erased_in_all_projects(place, memory):
+    say(place.open(project="bank", embedder="off"), f"{CANARY} has an account")
+    talk(memory)
+    plan = memory.privacy.plan_erase(is_everything=True)
+    assert plan.derived["messages"] == 3
+    assert memory.privacy.erase(is_everything=True).is_clean
+    again = place.open(project="else", embedder="off")
+    assert leaks(again, CANARY) == []
+    assert [each.id for each in again.projects.list()] == ["else"]
+    assert recount.problems(again) == []

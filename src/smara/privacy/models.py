@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -68,11 +69,19 @@ class EraseTarget:
     memories: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     person: str | None = None
+    path: str | None = None
+    """Every record that names this file, or a file in this folder."""
     text: str | None = None
     """Every record that holds this text."""
     since_ms: int | None = None
     until_ms: int | None = None
     is_project: bool = False
+    is_everything: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """True if nothing of a project stays."""
+        return self.is_project or self.is_everything
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -92,6 +101,15 @@ class ErasePlan:
     """Rows by table that belong to them or were made from them."""
     elsewhere: Mapping[str, int]
     """Rows by table that hold the same words and stay, because they are records of their own."""
+
+    @classmethod
+    def joined(cls, plans: Sequence[ErasePlan]) -> ErasePlan:
+        """Return the plans of several projects as one."""
+        names = ("chosen", "derived", "elsewhere")
+        counts = (
+            sum((Counter(getattr(each, name)) for each in plans), Counter()) for name in names
+        )
+        return cls(*map(dict, counts))
 
     @property
     def total(self) -> int:

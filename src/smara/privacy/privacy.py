@@ -259,10 +259,12 @@ class Privacy:
         memories: Sequence[str] = (),
         tasks: Sequence[str] = (),
         person: str | None = None,
+        path: str | None = None,
         text: str | None = None,
         since: int | str | datetime | None = None,
         until: int | str | datetime | None = None,
         is_project: bool = False,
+        is_everything: bool = False,
     ) -> EraseReceipt:
         """Remove things for good, with all that was made from them.
 
@@ -278,10 +280,12 @@ class Privacy:
             tasks: Tasks by any id.
             person: Threads and pages of this resource, memories and tasks that this person
                 wrote; the name is taken out of what stays.
+            path: Every record that names this file, or a file in this folder.
             text: Every record that holds this text, whatever its case.
             since: Everything that is not older.
             until: Everything that is older.
             is_project: The whole project; this memory is closed afterwards.
+            is_everything: Every project of the store; this memory is closed afterwards.
 
         Returns:
             What went, what stays elsewhere, which traces were found, and what is out of reach.
@@ -292,14 +296,22 @@ class Privacy:
         """
         target = _target(
             messages=messages, threads=threads, memories=memories, tasks=tasks, person=person,
-            text=text, since=since, until=until, is_project=is_project,
+            path=path, text=text, since=since, until=until, is_project=is_project,
+            is_everything=is_everything,
         )  # fmt: skip
         now, name = self._project.clock.now_ms(), self._project.new_id()
+        scopes = self._scopes(None, target.is_everything)
         with self._database.write() as session:
-            eraser, plan, samples = self._walk(session, target)
-            eraser.erase(now, target.person, target.is_project)
+            plans: list[ErasePlan] = []
+            samples: list[str] = []
+            for scope in scopes:
+                eraser, part, pieces = self._walk(session, scope, target)
+                eraser.erase(now, target.person, target.is_whole)
+                plans.append(part)
+                samples += pieces
+            plan = ErasePlan.joined(plans)
             write_receipt(session, name, now, self._project.actor, target.kinds, plan)
-        if not target.is_project:
+        if not target.is_whole:
             self._recount(self._project.scope)
         # Briefs are made again from the store, without what went.
         shutil.rmtree(os.path.join(spool_folder(), "briefs"), ignore_errors=True)
@@ -312,7 +324,7 @@ class Privacy:
             name, now, plan, samples=len(samples), traces=tuple(traces),
             out_of_reach=tuple(out_of_reach(self._database)),
         )  # fmt: skip
-        if target.is_project:
+        if target.is_whole:
             self._database.close()
         return receipt
 
@@ -324,10 +336,12 @@ class Privacy:
         memories: Sequence[str] = (),
         tasks: Sequence[str] = (),
         person: str | None = None,
+        path: str | None = None,
         text: str | None = None,
         since: int | str | datetime | None = None,
         until: int | str | datetime | None = None,
         is_project: bool = False,
+        is_everything: bool = False,
     ) -> ErasePlan:
         """Return what `erase` would remove; nothing is changed.
 
@@ -337,10 +351,12 @@ class Privacy:
             memories: Memories.
             tasks: Tasks.
             person: A person.
+            path: A file or folder.
             text: A text.
             since: A time.
             until: A time.
             is_project: The whole project.
+            is_everything: The whole store.
 
         Returns:
             Rows by table: chosen, derived, and those that stay with the same words.
@@ -351,13 +367,16 @@ class Privacy:
         """
         target = _target(
             messages=messages, threads=threads, memories=memories, tasks=tasks, person=person,
-            text=text, since=since, until=until, is_project=is_project,
+            path=path, text=text, since=since, until=until, is_project=is_project,
+            is_everything=is_everything,
         )  # fmt: skip
+        scopes = self._scopes(None, target.is_everything)
         with self._database.snapshot() as session:
-            return self._walk(session, target)[1]
+            return ErasePlan.joined([self._walk(session, each, target)[1] for each in scopes])
 
-    def _walk(self, session: Session, target: EraseTarget) -> tuple[Eraser, ErasePlan, list[str]]:
-        scope = self._project.scope
+    def _walk(
+        self, session: Session, scope: Scope, target: EraseTarget
+    ) -> tuple[Eraser, ErasePlan, list[str]]:
         walk = Walk(self._database, session, scope)
         for table, names in (("messages", target.messages), ("threads", target.threads)):
             found = {row[0]: row[1] for row in walk.among(table, "id", names, "t.id, t.no")}
@@ -379,7 +398,9 @@ class Privacy:
             walk.choose_text(target.text)
         if target.since_ms is not None or target.until_ms is not None:
             walk.choose_time(target.since_ms, target.until_ms)
-        if target.is_project:
+        if target.path is not None:
+            walk.choose_path(target.path)
+        if target.is_whole:
             walk.choose_project()
         samples = walk.samples()
         eraser = Eraser(self._database, session, scope, walk)

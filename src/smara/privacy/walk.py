@@ -33,6 +33,7 @@ COPIES = ("observations", "compactions", "moment_receipts")
 """Tables whose rows repeat the words of others; one that repeats erased words goes with them."""
 _FROM_REPOSITORY = ("commits", "commit_files", "commit_state")
 """Tables that are read again from the repository: they go with their project alone."""
+_PATHS = ("path", "file_path", "file_a", "file_b")
 SHORTEST_SAMPLE = 16
 _LONGEST_SAMPLE = 48
 _MOST_SAMPLES = 24
@@ -126,6 +127,27 @@ class Walk:
             if table.times and table.name not in _FROM_REPOSITORY:
                 where = f"t.{table.times[0]} >= ? AND t.{table.times[-1]} < ?"
                 self._choose_by(table, where, [since, until])
+
+    def choose_path(self, path: str) -> None:
+        """Start at every row that names a file or folder."""
+        folder = path.rstrip("/")
+        for table in RECORDS:
+            for column in self.columns[table.name]:
+                if table.name not in _FROM_REPOSITORY and column.name in _PATHS:
+                    inside = re.sub(r"([!%_])", r"!\1", folder) + "/%"
+                    where = f"(t.{column.name} = ? OR t.{column.name} LIKE ? ESCAPE '!')"
+                    self._choose_by(table, where, [folder, inside])
+        for name in ("memories", "observations"):
+            rows = self.session.all(
+                f"SELECT no, files FROM {name} WHERE project_no = {int(self.scope.project_no)}"
+                " AND files <> '[]'"
+            )
+            found = {
+                no
+                for no, text in rows
+                if any(each == folder or each.startswith(f"{folder}/") for each in json.loads(text))
+            }
+            self.choose(name, found)
 
     def choose_project(self) -> None:
         """Start at every row."""

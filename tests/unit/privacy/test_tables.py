@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import smara
+from smara.privacy.rows import RowReader, Selection
 from smara.privacy.tables import BY_NAME, JSON_COLUMNS, RECORDS, TABLES
 
 
@@ -54,3 +55,15 @@ def test_a_row_comes_after_those_that_it_names():
 
 def test_columns_of_json_are_columns_of_records(columns):
     assert set().union(*(columns[table.name] for table in RECORDS)) >= JSON_COLUMNS
+
+
+def test_no_large_table_is_sorted_in_memory_to_be_exported(tmp_path):
+    """Rows are read in the order of their numbers, however many there are."""
+    with smara.open(tmp_path / "smara.db", embedder="off") as memory:
+        database = memory.internals.database
+        with database.snapshot() as session:
+            reader = RowReader(database, session, memory.internals.scope)
+            for name in ("messages", "observations", "memories", "memory_events", "task_events"):
+                statement, values, _ = reader.statement(BY_NAME[name], Selection(viewer="ann"))
+                plan = session.all(f"EXPLAIN QUERY PLAN {statement}", values)
+                assert "TEMP B-TREE" not in str(plan), name

@@ -124,10 +124,12 @@ def export_command(
 @click.option("--memory", "memories", multiple=True, metavar="ID", help="A memory.")
 @click.option("--task", "tasks", multiple=True, metavar="ID", help="A task.")
 @click.option("--person", metavar="NAME", help="What belongs to a person, and the name elsewhere.")
+@click.option("--path", metavar="PATH", help="Every record that names a file, or one in a folder.")
 @click.option("--text", metavar="TEXT", help="Every record that holds this text.")
 @click.option("--since", metavar="TIME", help="Everything that is not older, such as 2026-03-01.")
 @click.option("--until", metavar="TIME", help="Everything that is older.")
 @click.option("--whole-project", "is_project", is_flag=True, help="This whole project.")
+@click.option("--everything", "is_everything", is_flag=True, help="Every project of the store.")
 @click.option("--yes", is_flag=True, help="Erase; without it, show what would go.")
 @common
 def erase_command(call: Invocation, yes: bool, messages: tuple[str, ...], **target: Any) -> Reply:
