@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import subprocess
 import time
 from contextlib import chdir
@@ -25,7 +26,11 @@ SIZES = (1_000, 10_000)
 LARGE = (*SIZES, 100_000)
 _RUNS = 15
 _TURNS = 6
-_FILES_A_FOLDER = 10_000
+_NOUNS = (
+    "audit", "invoice", "parcel", "tariff", "coupon", "refund", "warehouse", "label", "ledger",
+    "voucher", "courier", "stock", "basket", "shelf", "pallet", "customs", "freight", "receipt",
+    "discount", "supplier", "forecast", "batch", "sample", "sensor", "meter",
+)  # fmt: skip
 _EVERYDAY = (
     "run the tests and tell me what fails",
     "commit this and push it",
@@ -50,8 +55,7 @@ def _measure(place: Path, size: int, report: Report) -> float:
     with chdir(place):
         rules = _write_sessions(place, size)
         begun, before = time.perf_counter(), getrusage(RUSAGE_CHILDREN)
-        for folder in sorted(place.glob("past-*")):
-            _smara("import", str(folder), store=store)
+        _smara("import", store=store)
         seconds, after = time.perf_counter() - begun, getrusage(RUSAGE_CHILDREN)
         # By the processor: other work slows down the clock alone.
         busy = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -64,30 +68,49 @@ def _measure(place: Path, size: int, report: Report) -> float:
 
 
 def _smara(*arguments: str, store: Path) -> None:
-    environment = {**os.environ, "SMARA_DB": str(store), "SMARA_DURABILITY": "normal"}
+    own = {"SMARA_DB": str(store), "SMARA_DURABILITY": "normal", "HOME": str(store.parent)}
+    environment = {**os.environ, **own}
     done = subprocess.run([*program(), *arguments], env=environment, capture_output=True)
     if done.returncode:
         raise SystemExit(f"smara {arguments[0]} left with {done.returncode}: {done.stderr!r}")
 
 
 def _write_sessions(place: Path, size: int) -> list[tuple[str, str]]:
-    """Write transcripts; return the two words of each rule's subject."""
+    """Write transcripts where the host keeps them; return the words of each rule's subject."""
     corpus, rng = Corpus(13), random.Random(13)
+    folder = place / ".claude" / "projects" / re.sub(r"[^A-Za-z0-9]", "-", str(place))
+    folder.mkdir(parents=True)
     rules = []
     for number in range(size):
         texts = [corpus.text(_TURNS * number + turn)[:300] for turn in range(_TURNS)]
         if number % 10 == 0:
-            first, second = rng.sample(corpus.words[2_000:], 2)
+            first, second = f"{rng.choice(_NOUNS)} {rng.choice(_NOUNS)}", rng.choice(_NOUNS)
             rules.append((first, second))
-            rule = f"the {first} {second} always keeps {number % 83 + 17} entries, never more."
-            texts[2:4] = [rule.capitalize(), f"Got it: {rule}"]
-        folder = place / f"past-{number // _FILES_A_FOLDER}"
-        folder.mkdir(exist_ok=True)
+            texts = _exchange(first, second, number % 83 + 17)
         lines = (
             json.dumps(_record(place, number, turn, text)) + "\n" for turn, text in enumerate(texts)
         )
-        (folder / f"session-{number}.jsonl").write_text("".join(lines), encoding="utf-8")
+        (folder / f"{_session(number)}.jsonl").write_text("".join(lines), encoding="utf-8")
     return rules
+
+
+def _exchange(first: str, second: str, count: int) -> list[str]:
+    """Return a session that settles a rule: a proposal, a correction, a summary, a word for it."""
+    name = f"{first} {second}".replace(" ", "_")
+    return [
+        f"The {first} {second} list grows without bound and the nightly report dies of it.",
+        f"I'll let {name} drop the oldest entry whenever the report is slow.",
+        f"No, not when it is slow. {name} always keeps the newest {count} entries, never more, and "
+        f"a {second} without a date goes first.",
+        f"Got it: {name} keeps the newest {count} entries, drops those without a date first, and "
+        "looks at nothing else.",
+        "Exactly, that's the rule. Ship it.",
+        f"Done: {name} keeps {count} entries and the tests pass.",
+    ]
+
+
+def _session(number: int) -> str:
+    return f"{number:08x}-0000-4000-8000-000000000000"
 
 
 def _record(place: Path, number: int, turn: int, text: str) -> dict[str, Any]:
@@ -101,7 +124,7 @@ def _record(place: Path, number: int, turn: int, text: str) -> dict[str, Any]:
         "type": role,
         "uuid": key,
         "parentUuid": f"{number}-{turn - 1}" if turn else None,
-        "sessionId": f"session-{number}",
+        "sessionId": _session(number),
         "cwd": str(place),
         "isSidechain": False,
         "version": "2.1.39",
@@ -119,7 +142,8 @@ def _ask(
         first, second = rules[-1 - number * len(rules) // (_RUNS + 2)]
         prompts = {
             "bare": "",
-            "about a rule": f"The {first} {second} loses entries. Fix {first}_{second}.",
+            "about a rule": f"The nightly report shows a {first} {second} list that loses the wrong"
+            f" entries. Fix {first} {second} so that the newest ones stay.",
             "needs nothing": _EVERYDAY[number % len(_EVERYDAY)],
         }
         for name, prompt in prompts.items():
