@@ -44,13 +44,17 @@ def _take(agent: str, event: str) -> None:
     payload = read_input(0)
     name = ""
     if event not in TRANSIENT[host] and payload.strip():
-        from smara.adapters.hosts.spool import put
+        from smara.adapters.hosts.spool import MOST_BYTES, put
 
         try:
             path = put(
                 folder, agent, event, payload=payload, project=named_project(), cwd=os.getcwd()
             )
             name = os.path.basename(path)
+            if len(payload) > MOST_BYTES:
+                # What was kept of a large output is enough to answer it, and is read sooner.
+                with open(path, "rb") as file:
+                    payload = file.read().partition(b"\n")[2]
         except OSError:
             pass  # a full disk or a folder that cannot be written; the answer may still be given
     is_behind = False
