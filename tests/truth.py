@@ -302,6 +302,7 @@ def not_found(
 NAMES = {
     "trap": "gotcha", "about a module": "module_insight", "decision": "decision",
     "error": "error_pattern", "preference": "preference", "requirement": "requirement",
+    "given up": "dead_end", "seen in the running program": "e2e_observation",
     "Traps": "gotcha", "About modules": "module_insight", "Decided": "decision",
     "Preferred here": "preference", "Required": "requirement",
 }  # fmt: skip
@@ -426,7 +427,8 @@ LINE_SHAPES = (
         known,
     ),
     shape(
-        r"- (?:(?P<name>trap|about a module|decision|preference|requirement): )?(?P<content>[^\[]+)"
+        r"- (?:(?P<name>trap|about a module|decision|preference|requirement|error|given up"
+        r"|seen in the running program): )?(?P<content>[^\[]+)"
         rf" \[Memory #(?P<id>m-\w+), (?P<day>{_DATE})(?:, (?P<files>[^\]]+))?\]",
         known,
     ),

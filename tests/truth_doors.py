@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import psycopg
 
 DAY_MS = 86_400_000
 FADES = {
@@ -33,11 +34,17 @@ _SMALL = re.compile(
 )
 
 
-def rows_of(store: Path, statement: str, *values: Any) -> list[dict[str, Any]]:
+def rows_of(store: Path | str, statement: str, *values: Any) -> list[dict[str, Any]]:
     """Return rows by the names of their columns.
 
     By the library that has the store open here: another one would drop its locks.
     """
+    if isinstance(store, str):
+        address, _, schema = store.partition("&schema=")
+        with psycopg.connect(address, options=f"-csearch_path={schema}") as connection:
+            rows = connection.execute(statement.replace("?", "%s"), values)
+            names = [each.name for each in rows.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in rows]
     raw = apsw.Connection(str(store), flags=apsw.SQLITE_OPEN_READONLY)
     try:
         cursor = raw.execute(statement, values)
@@ -107,19 +114,10 @@ class Doors:
         """Return what is false in an explained answer."""
         head, _, rest = text.partition("understood: ")
         hits = [each for each in re.split(r"\n\n", head.strip("\n")) if each.strip()]
-        listed = [
-            float(found)
-            for each in hits
-            for found in re.findall(r"score: relevance (\S+?)[: ]", each)
-        ]
-        found = [
-            line
-            for place, each in enumerate(hits)
-            for line in self._hit(query, each, listed[place:])
-        ]
+        found = [line for each in hits for line in self._hit(query, each)]
         return [*found, *self._trace(query, f"understood: {rest}", hits)]
 
-    def _hit(self, query: str, text: str, relevances: list[float]) -> Iterator[str]:
+    def _hit(self, query: str, text: str) -> Iterator[str]:
         lines = text.splitlines()
         head, why, score = lines[0], lines[-2], lines[-1]
         record = self._record(head)
@@ -133,7 +131,7 @@ class Doors:
             if not self._is_reason(reason, record, score, query):
                 yield f"{head}: {reason}"
         for part in re.split(r", (?!not )(?=rank by|\d+%|meaning |from |[^,]+ ×)", score[10:]):
-            if not self._is_part(part, record, query, float(head.rpartition(" ")[2]), relevances):
+            if not self._is_part(part, record, query, float(head.rpartition(" ")[2])):
                 yield f"{head}: {part}"
 
     def _record(self, head: str) -> dict[str, Any] | None:
@@ -212,20 +210,12 @@ class Doors:
         record: dict[str, Any],
         query: str,
         listed: float,
-        relevances: list[float],
     ) -> bool:
-        own = relevances[0]
         asked = [
             each for each in re.findall(r"[\w./-]+", query) if not _SMALL.fullmatch(each.lower())
         ]
-        if match := re.fullmatch(
-            r"relevance (\S+?)(?: \(listed with the (\S+) of a hit below it\))?: "
-            r"words (\S+)",
-            part,
-        ):
-            is_raised = match[2] is not None
-            right = max(relevances) if is_raised else own
-            return is_near(listed, right) and is_raised == (listed > own) and float(match[3]) >= 0
+        if match := re.fullmatch(r"relevance (\S+?): words (\S+)", part):
+            return is_near(listed, float(match[1])) and float(match[2]) >= 0
         if match := re.fullmatch(
             r"(\d+)% of the query's words by weight in it( or beside it)?", part
         ):

@@ -43,10 +43,12 @@ class Stage:
     clock: FakeClock
     world: World
     send: Callable[[int, str, dict[str, Any]], None]
+    url: str = ""
+    """The address of the store, if it is on PostgreSQL."""
 
     def told(self) -> str:
         """What a new session would be told."""
-        store = self.folder / "store.db"
+        store = self.url or self.folder / "store.db"
         rows = rows_of(store, "SELECT * FROM memories")
         waits = "no IN (SELECT task_no FROM task_dependencies) AS waits"
         tasks = rows_of(store, f"SELECT short_id, title, {waits} FROM tasks WHERE status = 'open'")
@@ -62,13 +64,27 @@ class Stage:
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    yield from _stage(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres_url: str) -> Iterator[Stage]:
+    """The same over PostgreSQL."""
+    yield from _stage(tmp_path, monkeypatch, postgres_url)
+
+
+def _stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str = "") -> Iterator[Stage]:
     (tmp_path / "shop" / ".git").mkdir(parents=True)
-    monkeypatch.setenv("SMARA_DB", str(tmp_path / "store.db"))
+    monkeypatch.setenv("SMARA_DB", url or str(tmp_path / "store.db"))
     monkeypatch.setenv("SMARA_PROJECT", "shop")
     monkeypatch.setenv("SMARA_DURABILITY", "normal")
     clock, world, spool = FakeClock(BEGAN_MS), World(), str(tmp_path / "spool")
     with smara.open(
-        tmp_path / "store.db", project="shop", durability="normal", embedder="off", clock=clock
+        url or tmp_path / "store.db",
+        project="shop",
+        durability="normal",
+        embedder="off",
+        clock=clock,
     ) as memory:
 
         def send(at_ms: int, event: str, payload: dict[str, Any]) -> None:
@@ -82,7 +98,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
                 done = drain(memory, spool)
                 assert (done.unreadable, done.jobs_failed) == (0, 0)
 
-        yield Stage(tmp_path, memory, clock, world, send)
+        yield Stage(tmp_path, memory, clock, world, send, url)
 
 
 class Play:
@@ -268,6 +284,11 @@ def test_a_false_statement_is_caught(stage, true, false):
     assert len(false_statements(stage.world, text.replace(true, false))) == 1
 
 
+@pytest.mark.parametrize("name", STORIES)
+def test_what_is_told_over_postgresql_is_what_events_show(served, name):
+    test_what_is_told_of_a_session_is_what_its_events_show(served, name)
+
+
 def test_a_session_that_goes_on_is_not_told_as_it_was_before(stage):
     play = Play(stage, "session-one-1234", ASK).edit("src/cart.py").green().end()
     stage.memory.behavior.run_due()
@@ -413,6 +434,28 @@ def test_what_is_said_of_why_a_memory_is_known_is_so(doors, stage):
         assert doors.false_of_why(read(doors, "memories", "why", each.short_id)) == []
 
 
+def test_what_planner_and_tester_are_told_is_so(doors, stage):
+    """What they are told is known, of its type, and theirs; a planted word is caught."""
+    taught = {
+        "dead_end": "Rounding each line first loses cents in `src/cart.py`.",
+        "requirement": "Totals must be shown with two digits.",
+        "e2e_observation": "The buy button is covered by the cookie banner.",
+        "error_pattern": "`make seed` fails without a database.",
+    }
+    for type_, text in taught.items():
+        stage.memory.memories.remember(text, type=type_, actor="ann")
+    stage.told()
+    moments = stage.memory.moments
+    plan = moments.for_planner(["cart"], "round the totals", session_id="planner")
+    tester = moments.for_qa(["cart"], session_id="tester")
+    assert plan.constraints == (taught["dead_end"],)
+    for text, expected in ((plan.text, ["dead_end"]), (tester, list(taught)[1:])):
+        assert false_statements(stage.world, text) == []
+        assert all(taught[type_] in text for type_ in expected)
+        assert false_statements(stage.world, text.replace("s", "z", 40)) != []
+    assert moments.for_coder(["cart"], lambda path: None, session_id="coder") == []
+
+
 def test_what_is_said_around_tools_and_its_receipts_are_so(doors, stage):
     moments, shop = stage.memory.moments, stage.folder / "shop"
     cart, missing = ({"file_path": str(shop / "src" / name)} for name in ("cart.py", "settings.py"))
@@ -519,6 +562,8 @@ def test_what_is_told_of_a_real_session_is_what_its_events_show(stage, path, mon
     doors = Doors(stage.folder / "store.db", stage.folder / "shop", 0, text)
     assert doors.false_of_status(read(doors, "status")) == []
     assert doors.false_of_doctor(read(doors, "doctor")) == []
+    for each in stage.memory.memories.list():
+        assert doors.false_of_why(read(doors, "memories", "why", each.short_id)) == []
     for prompt in stage.world.prompts(session.id)[:2]:
         query = " ".join(prompt.split()[:6])
         explained = read(doors, "search", query, "--explain")
