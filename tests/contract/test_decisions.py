@@ -52,10 +52,10 @@ CHAT = (
 )
 
 
-def say(memory, name, turns, day=0):
+def say(memory, name, turns, day=0, resource_id=None):
     """Store a session of some day."""
     memory.messages.append_batch(
-        NewThread(name),
+        NewThread(name, resource_id),
         [
             NewMessage(role, text, f"{name}-{number}", created_at=MARCH + day * DAY + number)
             for number, (role, text) in enumerate(turns)
@@ -211,3 +211,14 @@ def test_a_memory_that_is_no_decision_is_not_found_as_one(memory):
     taught = memory.memories.remember("Redis must run before the tests.").memory
     with pytest.raises(NotFoundError, match="Decision not found"):
         memory.decisions.get(taught.id)
+
+
+def test_two_people_who_disagree_are_both_told_and_nothing_is_averaged(memory):
+    say(memory, "garage", PARKING, resource_id="lena")
+    say(memory, "council", AMENDED, day=40, resource_id="dmitri")
+    report = memory.decisions.update()
+    assert (report.added, report.superseded) == (2, 0)
+    text = told(memory, TASK)
+    assert "24 euros" in text
+    assert "30 euros" in text
+    assert "Another person decided otherwise" in text

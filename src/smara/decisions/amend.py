@@ -31,6 +31,8 @@ class Amendment(NamedTuple):
     older: TypedMemory
     carried: tuple[Evidence, ...]
     given_up: tuple[str, ...]
+    is_conflict: bool = False
+    """Whether another person said the older one: then both stand, and disagree."""
 
 
 def amendment(draft: Draft, older: TypedMemory) -> Amendment | None:

@@ -28,7 +28,7 @@ from smara.decisions.store import DecisionRow, DecisionStore, WaitingThread
 from smara.decisions.utterances import SpokenTurn, names_in
 from smara.errors import NotFoundError
 from smara.knowledge.memories import Memories
-from smara.knowledge.models import AddResult, Evidence, NewMemory, State, TypedMemory
+from smara.knowledge.models import AddResult, Evidence, NewMemory, Relation, State, TypedMemory
 from smara.knowledge.provenance import Sources, Why
 from smara.knowledge.store import KnowledgeStore
 from smara.messages.models import Message
@@ -250,16 +250,18 @@ class Decisions:
         at_ms = turns[draft.quotations[0].turn].at_ms
         with self._store.database.read() as session:
             numbers = self._recalled(session, text)[:_MOST_AMENDED]
-            others = self._knowledge.by_numbers(session, numbers).values()
+            others = self._knowledge.by_numbers(session, numbers)
+            speakers = self._store.resources(session, numbers)
         found: builtins.list[Amendment] = []
         left: Draft | None = draft
-        for each in others:
+        for no, each in others.items():
             if not each.is_active or each.session_id == thread.id or left is None:
                 continue
-            if each.evidence_at > at_ms:
+            is_other = speakers.get(no, thread.resource_id) != thread.resource_id
+            if each.evidence_at > at_ms and not is_other:
                 left = left_by_newer(left, each)
             elif (amended := amendment(draft, each)) is not None:
-                found.append(amended)
+                found.append(amended._replace(is_conflict=is_other))
         return found, left
 
     def _memory(
@@ -269,6 +271,8 @@ class Decisions:
         evidence: Sequence[Evidence],
         amended: Sequence[Amendment],
     ) -> NewMemory:
+        disputed = [each.older for each in amended if each.is_conflict]
+        amended = [each for each in amended if not each.is_conflict]
         carried = [each for amendment in amended for each in amendment.carried]
         rejected = [each.text for each in draft.rejected]
         rejected += [text for each in amended for text in each.given_up]
@@ -278,6 +282,7 @@ class Decisions:
             "alternatives": [shorten(each, 400) for each in rejected[:_MOST_REJECTED]],
             "wording": "agent" if draft.wording is not None else "person",
             "earlier": [each.quote for each in carried if each.quote],
+            "disagrees_with": [each.short_id for each in disputed],
         }
         return NewMemory(
             shorten(draft.rule, _LONGEST_RULE),
@@ -288,6 +293,7 @@ class Decisions:
             session_id=thread.id,
             evidence=[*evidence, *carried][:_MOST_EVIDENCE],
             supersedes=[each.older.id for each in amended],
+            relations=[Relation("conflicts_with", each.id, is_auto=True) for each in disputed],
             data={name: value for name, value in data.items() if value},
         )
 
@@ -490,5 +496,6 @@ def line_of(memory: TypedMemory, most: int = LONGEST) -> str:
         earlier=[str(each) for each in earlier],
         rejected=[str(each) for each in memory.data.get("alternatives", ())],
         is_agents_wording=memory.data.get("wording") == "agent",
+        disagrees_with=[str(each) for each in memory.data.get("disagrees_with", ())],
         most=most,
     )

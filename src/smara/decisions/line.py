@@ -28,6 +28,7 @@ def decision_line(
     earlier: Sequence[str] = (),
     rejected: Sequence[str],
     is_agents_wording: bool,
+    disagrees_with: Sequence[str] = (),
     most: int = LONGEST,
 ) -> str:
     """Render the rule, the person's words and the rejected proposals.
@@ -38,6 +39,9 @@ def decision_line(
     day = time.strftime("%Y-%m-%d", time.gmtime(at_ms / 1_000))
     head = f"- Decided by a person on {day}"
     end = f" [Memory #{short_id}, Thread {_plain(thread_id, 60)}]"
+    if disagrees_with:
+        others = ", ".join(f"#{each}" for each in disagrees_with)
+        end = f" Another person decided otherwise (Memory {others}): ask which one holds.{end}"
     refused = "".join(
         f" Rejected: {_quoted(each, _LONGEST_REJECTED)}" for each in rejected[:_MOST_REJECTED]
     )

@@ -28,8 +28,9 @@ class WaitingThread(NamedTuple):
 
     no: int
     id: str
-    seq: int
     last_seq: int
+    resource_id: str
+    """Whose session it is."""
 
 
 class DecisionStore(ProjectStore):
@@ -47,13 +48,13 @@ class DecisionStore(ProjectStore):
     def _waiting(self, session: Session, rest: str, *values: object) -> list[WaitingThread]:
         rows = self.rows(
             session,
-            "SELECT t.no, t.id, coalesce(c.seq, 0), t.last_seq FROM threads t"
+            "SELECT t.no, t.id, t.last_seq, t.resource_id FROM threads t"
             " LEFT JOIN decision_cursors c ON c.thread_no = t.no"
             " WHERE t.project_no = :project AND t.kind <> 'subagent'"
             f" AND t.last_seq > coalesce(c.seq, 0){rest}",
             *values,
         )
-        return [WaitingThread(int(row[0]), row[1], int(row[2]), int(row[3])) for row in rows]
+        return [WaitingThread(int(row[0]), row[1], int(row[2]), row[3]) for row in rows]
 
     def advance(self, session: Session, thread_no: int, seq: int) -> None:
         """Note how far a session was read."""
@@ -127,16 +128,13 @@ class DecisionStore(ProjectStore):
             for row in rows
         }
 
-    def thread_ids(self, session: Session, numbers: Sequence[int]) -> dict[int, str]:
-        """Return the ids of threads by number."""
-        rows = (
-            self.rows(
-                session,
-                "SELECT no, id FROM threads WHERE project_no = :project AND no IN (:some)",
-                some=list(numbers),
-            )
-            if numbers
-            else []
+    def resources(self, session: Session, numbers: Sequence[int]) -> dict[int, str]:
+        """Return whose sessions decisions come from, by memory."""
+        rows = self.rows(
+            session,
+            "SELECT d.memory_no, t.resource_id FROM decisions d JOIN threads t"
+            " ON t.no = d.thread_no WHERE d.project_no = :project AND d.memory_no IN (:some)",
+            some=list(numbers),
         )
         return {int(row[0]): row[1] for row in rows}
 

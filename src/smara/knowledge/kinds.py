@@ -41,6 +41,7 @@ _SAID = (
     _may("thread", "text", "the session in which a person said it"),
     _may("wording", "choice", "whose words the statement is in", choices="person agent"),
     _may("earlier", "texts", "what still stands of the decision before"),
+    _may("disagrees_with", "texts", "decisions of other people that say otherwise"),
 )
 _words, _heading, _form = partial(_cue, "words"), partial(_cue, "heading"), partial(_cue, "form")
 
