@@ -149,7 +149,6 @@ def first_words(lines: Sequence[str], characters: int = 110) -> str:
     return clip(first, characters) if is_said else ""
 
 
-_INLINE = 420
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)\s?%")
 _QUIET = frozenset({"git", "revert", "commit"})
 
@@ -166,14 +165,11 @@ def run_note(scene: Scene, runs: Sequence[Run]) -> Note | None:
     has_tests = any(run.tests is not None for run in runs)
     is_install = all(run.command.purpose == "install" for run in runs)
     label = "Installed" if is_install else "Ran"
-    text = f"{label} {'; '.join(lines)}"
-    is_long = len(text) > _INLINE
     return scene.note(
         "high" if has_tests and scene.mode == "testing" else "medium",
         "test" if has_tests else "command",
-        f"{label}:" if is_long else text,
+        f"{label} {'; '.join(lines)}",
         [run.call for run in runs],
-        details=lines if is_long else (),
         **_test_facts(scene, runs),
     )
 

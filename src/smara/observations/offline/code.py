@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -33,41 +33,25 @@ _TAIL = re.compile(r"\s*(?:\{|:|\bdo|=>|=|\(|,|\.\.\.)\s*$")
 MOST_LINES = 3_000
 
 
+Kind = Literal["table", "route", "name", "setting", "test"]
+"""The most telling first."""
+
+
 class CodeDefinition(NamedTuple):
     """A defined thing: the line that says it, and its name alone."""
 
+    kind: Kind
     text: str
     name: str
 
 
-Kind = Literal["table", "route", "name", "setting", "test"]
+def definitions(lines: Sequence[str], path: str = "") -> list[CodeDefinition]:
+    """Return what lines define and set, the most telling first, each once."""
+    found = sorted(_definitions(lines, path), key=lambda each: get_args(Kind).index(each.kind))
+    return list(dict.fromkeys(found))
 
 
-class Definitions:
-    """The definitions in some lines, each kind in reading order."""
-
-    def __init__(self) -> None:
-        self.by_kind: dict[Kind, list[CodeDefinition]] = defaultdict(list)
-
-    def add(self, kind: Kind, text: str, name: str = "") -> None:
-        """Add a definition.
-
-        Without a name of its own its text is the name.
-        """
-        self.by_kind[kind].append(CodeDefinition(text, name or text))
-
-    def names(self, kind: Kind) -> list[str]:
-        """Return the names of one kind, each once."""
-        return list(dict.fromkeys(each.name for each in self.by_kind[kind]))
-
-    def all(self) -> list[CodeDefinition]:
-        """Return what is defined, the most telling first, each once."""
-        return list(dict.fromkeys(each for kind in get_args(Kind) for each in self.by_kind[kind]))
-
-
-def definitions(lines: Sequence[str], path: str = "") -> Definitions:
-    """Find what lines define and set."""
-    found = Definitions()
+def _definitions(lines: Sequence[str], path: str) -> Iterator[CodeDefinition]:
     name = path.lower()
     is_prose = name.endswith(_PROSE_FILES) and not name.endswith("requirements.txt")
     is_setting = name.endswith(_SETTING_FILES) or name.rpartition("/")[2].startswith(_SETTING_NAMES)
@@ -75,20 +59,21 @@ def definitions(lines: Sequence[str], path: str = "") -> Definitions:
     for line in lines[:MOST_LINES]:
         if is_prose:
             if heading := _HEADING.fullmatch(line.strip()):
-                found.add("name", heading[1].strip())
+                yield CodeDefinition("name", heading[1].strip(), heading[1].strip())
             continue
         if is_setting:
             if setting := _SETTING.fullmatch(line):
-                found.add("setting", line.strip().rstrip(","), setting[1])
+                yield CodeDefinition("setting", line.strip().rstrip(","), setting[1])
             continue
         if "/" in line and (route := CUES["route"].search(line)):
-            found.add("route", signature(line), route[1])
+            yield CodeDefinition("route", signature(line), route[1])
         if test := CUES["test"].match(line):
-            found.add("test", test[1] or test[2] or test[3] or test[5])
+            title = test[1] or test[2] or test[3] or test[5]
+            yield CodeDefinition("test", title, title)
         elif any(map(line.upper().__contains__, _TABLE_WORDS)) and (
             table := CUES["table"].search(line)
         ):
-            found.add("table", " ".join(table[0].split()), table[1])
+            yield CodeDefinition("table", " ".join(table[0].split()), table[1])
         elif (
             named := CUES["named"].match(line)
             or CUES["arrow"].match(line)
@@ -96,14 +81,13 @@ def definitions(lines: Sequence[str], path: str = "") -> Definitions:
         ):
             if named[1] not in seen:  # else it is another clause of the same function
                 seen.add(named[1])
-                found.add("name", signature(line), named[1])
+                yield CodeDefinition("name", signature(line), named[1])
         elif (
             declared := CUES["declared"].fullmatch(line)
             or CUES["constant"].fullmatch(line)
             or CUES["attribute"].fullmatch(line)
         ):
-            found.add("name", signature(line), declared[1])
-    return found
+            yield CodeDefinition("name", signature(line), declared[1])
 
 
 def signature(line: str) -> str:
@@ -146,7 +130,7 @@ class FileChange:
     @property
     def gone(self) -> list[str]:
         """Names that were defined and are no longer."""
-        names = definitions(self.removed, self.path).names("name")
+        names = [each.name for each in definitions(self.removed, self.path) if each.kind == "name"]
         here = "\n".join([*self.added, *self.around]) if names else ""
         return [name for name in names if name not in here][:8]
 
@@ -240,7 +224,7 @@ def code_note(scene: Scene, changes: Sequence[tuple[FileChange, ToolCall]]) -> N
         file.added += change.added
         file.removed += change.removed
         file.around += change.around
-        if not definitions(change.added, path).all():
+        if not definitions(change.added, path):
             file.plain += _telling_lines(change.added)[:2]
     if not files:
         return None
@@ -275,7 +259,7 @@ def code_note(scene: Scene, changes: Sequence[tuple[FileChange, ToolCall]]) -> N
 def _line_of(file: FileChange, path: str, verb: str, characters: int | None = None) -> str:
     """Write what a file defines now; else where it was changed and the words that came."""
     room = characters or (_FOR_A_NEW_FILE if file.verb == "Created" else _FOR_A_CHANGED_FILE)
-    if defined := definitions(file.added, file.path).all():
+    if defined := definitions(file.added, file.path):
         pieces = [_signatures(defined, room - 100)]
         if len(pieces[0]) < room // 2:
             pieces += [clip(line, 90) for line in file.plain[:2]]
@@ -283,7 +267,7 @@ def _line_of(file: FileChange, path: str, verb: str, characters: int | None = No
         pieces = [f"removed {clip(line, 90)}" for line in file.removed[:2]]
     else:
         # The first lines that came and say something, behind the definition around them.
-        under = [each.text for each in definitions(file.around).by_kind["name"][:1]]
+        under = [each.text for each in definitions(file.around) if each.kind == "name"][:1]
         lines = [clip(line, 90) for line in [*under, *_telling_lines(file.added)[:3]]]
         pieces = [joined(lines, room)]
     if file.gone:

@@ -282,16 +282,6 @@ def joined(pieces: Iterable[str], characters: int, separator: str = "; ") -> str
     return separator.join(shown)
 
 
-def fitting(pieces: Sequence[str], characters: int, order: Iterable[int]) -> list[int]:
-    """Choose the pieces that fit, in an order; return their places."""
-    places: list[int] = []
-    for place in order:
-        if len(pieces[place]) < characters:
-            places.append(place)
-            characters -= len(pieces[place]) + 1
-    return sorted(places)
-
-
 _MARKS = re.compile(
     r"^[\s*>-]*(?:[\U0001f534\U0001f7e1\U0001f7e2✅]\s*)?(?:\(\d{1,2}:\d{2}\)\s*)?(?:✅\s*)?(?:->\s*)?"
 )

@@ -13,7 +13,7 @@ from dataclasses import replace
 from smara.core.text import find_words
 from smara.core.tokens import TokenCounter, counter_for
 from smara.observations.models import Note, ObservationDraft, ReflectRequest
-from smara.observations.offline.notes import CUES, WordIndex, clip, fitting, joined
+from smara.observations.offline.notes import CUES, WordIndex, clip, joined
 from smara.observations.offline.observer import METHOD
 
 _BETWEEN = re.compile(r"(?<=[.!?;…])\s+")
@@ -72,8 +72,13 @@ def told_in(text: str, characters: int, has_outcome: bool = False) -> str:
     order = sorted(
         range(1, len(pieces)), key=lambda at: (at != last, not is_particular(pieces[at]), at)
     )
-    chosen = [0, *fitting(pieces, characters - len(pieces[0]), order)]
-    shown = " ".join(pieces[place] for place in chosen)
+    room = characters - len(pieces[0])
+    chosen = [0]
+    for place in order:
+        if len(pieces[place]) < room:
+            chosen.append(place)
+            room -= len(pieces[place]) + 1
+    shown = " ".join(pieces[place] for place in sorted(chosen))
     return shown if has_outcome and last in chosen else f"{shown.rstrip(' ,;:…')} …"
 
 

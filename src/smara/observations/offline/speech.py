@@ -27,7 +27,6 @@ from smara.observations.offline.notes import (
     Scene,
     TextOutline,
     clip,
-    fitting,
     joined,
     outline,
     plain,
@@ -185,7 +184,7 @@ class Person:
         for fence in parts.fences[:4]:  # of pasted code and logs the failure, or what is defined
             lines = fence.code.splitlines()
             failure = failure_in(lines)
-            defined = [piece.text for piece in definitions(lines, fence.label).all()[:4]]
+            defined = [piece.text for piece in definitions(lines, fence.label)[:4]]
             details += [clip(failure.line, 220)] if failure else defined or [clip(fence.code, 160)]
         return [
             *(self._sentence_note(message, "statement", words, name=name) for _, words in dated),
@@ -202,11 +201,9 @@ class Person:
         holder = min(groups, key=STRONGEST.index, default=None)
         for act, pairs in groups.items():
             about = details if act == holder else []
-            words = [words for _, words in pairs]
-            if act in ("request", "question") and not self._scene.is_coding:
-                text = clip(" ".join(words), _LONGEST_QUESTION)
-            else:
-                text = _chosen(words, [each in ("request", "report") for each, _ in pairs])
+            is_wish = act in ("request", "question") and not self._scene.is_coding
+            text = " ".join(words for _, words in pairs)
+            text = clip(text, _LONGEST_QUESTION if is_wish else _LONGEST_WORDS)
             yield self._note(message, act, text, name=name, details=about)
 
     def _sentence_note(self, message: Utterance, act: Act, words: str, name: str) -> Note:
@@ -246,16 +243,6 @@ class Person:
             **self._scene.mentions(source or message.text),
             **facts,
         )
-
-
-def _chosen(words: list[str], is_strong: list[bool]) -> str:
-    """Join all sentences if they fit; else the first two, then the strong ones."""
-    if sum(map(len, words)) + len(words) <= _LONGEST_WORDS:
-        return " ".join(words)
-    order = sorted(range(len(words)), key=lambda place: (place > 1, not is_strong[place], place))
-    if not (chosen := fitting(words, _LONGEST_WORDS, order)):
-        return clip(words[0], _LONGEST_WORDS)
-    return " ".join(words[place] for place in chosen) + " …"
 
 
 _SHORTEST_EXPLANATION = 25
@@ -381,7 +368,7 @@ class Assistant:
         for fence in parts.fences[:6]:
             files = files_in(f"{fence.label} {fence.before} {fence.code[:120]}")
             name = f"x.{fence.label}" if fence.label in _LABELLED_DATA else ""
-            if pieces := definitions(fence.code.splitlines(), name).all():
+            if pieces := definitions(fence.code.splitlines(), name):
                 shown = joined((piece.text for piece in pieces), 300)
                 lines.append(f"{files[0]}: {shown}" if files else shown)
         if not lines:
