@@ -59,7 +59,8 @@ def _measure(place: Path, size: int, report: Report) -> float:
         seconds, after = time.perf_counter() - begun, getrusage(RUSAGE_CHILDREN)
         # By the processor: other work slows down the clock alone.
         busy = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        once("drain", {}, place, store=store)
+        _smara("init", "--yes", store=store)  # prepares what hooks read
+        _smara("hook", "claude", "drain", store=store)
         report.figure(f"decisions.import_{size}_ms", 1000 * busy / size)
         each = f"{seconds:.1f} s, processor {1000 * busy / size:.2f} ms a session"
         report.add(f"decisions, import of {size:,} sessions", each)
@@ -68,9 +69,12 @@ def _measure(place: Path, size: int, report: Report) -> float:
 
 
 def _smara(*arguments: str, store: Path) -> None:
-    own = {"SMARA_DB": str(store), "SMARA_DURABILITY": "normal", "HOME": str(store.parent)}
-    environment = {**os.environ, **own}
-    done = subprocess.run([*program(), *arguments], env=environment, capture_output=True)
+    # Patient: a background that a busy machine cuts short would leave nothing prepared.
+    own = {"SMARA_DB": str(store), "HOME": str(store.parent), "SMARA_PATIENCE": "100"}
+    environment = {**os.environ, **own, "SMARA_DURABILITY": "normal"}
+    done = subprocess.run(
+        [*program(), *arguments], env=environment, stdin=subprocess.DEVNULL, capture_output=True
+    )
     if done.returncode:
         raise SystemExit(f"smara {arguments[0]} left with {done.returncode}: {done.stderr!r}")
 
