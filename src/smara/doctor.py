@@ -240,6 +240,7 @@ def _content_findings(memory: Memory, fix: bool) -> Iterator[Finding]:
         lambda: _totals_finding("tasks", memory.tasks, fix),
         lambda: _totals_finding("memories", memory.memories, fix),
         lambda: _vector_finding(memory, fix),
+        lambda: _erase_finding(memory, fix),
     )
     for check in checks:
         try:
@@ -305,6 +306,20 @@ def _vector_finding(memory: Memory, fix: bool) -> Finding | None:
         memory.embeddings.mend if fix else None,
         done="What is missing is made again.",
         repair="what belongs to nothing goes, what is missing is made again.",
+    )
+
+
+def _erase_finding(memory: Memory, fix: bool) -> Finding | None:
+    problems = memory.privacy.problems()
+    if not problems:
+        return None
+    if fix and memory.privacy.finish_erase():
+        return Finding("erase", "ok", f"{problems[0]} The file was written again.", is_fixed=True)
+    return Finding(
+        "erase",
+        "warning",
+        problems[0],
+        advice="`smara doctor --fix` writes the file again; end other processes first.",
     )
 
 

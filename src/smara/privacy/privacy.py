@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 
 _SHORTEST_TEXT = 4
+_UNFINISHED = "outcome IN ('removed', 'traces left')"
 
 
 def _target(**given: Any) -> EraseTarget:
@@ -373,6 +374,23 @@ class Privacy:
         scopes = self._scopes(None, target.is_everything)
         with self._database.snapshot() as session:
             return ErasePlan.joined([self._walk(session, each, target)[1] for each in scopes])
+
+    def problems(self) -> list[str]:
+        """Return the erases whose bytes are left, for the doctor."""
+        with self._database.read() as session:
+            count = number(session, f"SELECT count(*) FROM erasures WHERE {_UNFINISHED}")
+        return [f"The rows of {count} erases are gone, but not yet their bytes."] if count else []
+
+    def finish_erase(self) -> bool:
+        """Rewrite the files; return False if a reader is in the way."""
+        self._index.rebuild()
+        self._database.vacuum()
+        is_done = self._database.shrink_log()
+        if is_done:
+            with self._database.write() as session:
+                session.run(f"UPDATE erasures SET outcome = 'rewritten' WHERE {_UNFINISHED}")
+            self._database.shrink_log()
+        return is_done
 
     def _walk(
         self, session: Session, scope: Scope, target: EraseTarget
