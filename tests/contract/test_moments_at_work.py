@@ -177,15 +177,14 @@ def test_what_is_about_a_folder_is_no_strong_evidence_about_a_file(memory):
     assert memory.moments.after_tool("s1", "Read", {"file_path": "src/mail/queue.py"}) is None
 
 
-def test_before_an_edit_decisions_on_the_file_are_told_too(memory):
+def test_a_decision_on_a_file_is_told_when_it_is_opened_or_else_before_an_edit(memory):
     taught(
         memory.memories, "The rules stay in one file", type="decision", files=["src/mail/rules.py"]
     )
-    assert memory.moments.after_tool("s1", "Read", {"file_path": "src/mail/rules.py"}) is None
-    assert (
-        "one file"
-        in memory.moments.before_tool("s1", "Edit", {"file_path": "src/mail/rules.py"}).text
-    )
+    given = {"file_path": "src/mail/rules.py"}
+    assert "one file" in memory.moments.after_tool("s1", "Read", given).text
+    assert memory.moments.before_tool("s1", "Edit", given) is None
+    assert "one file" in memory.moments.before_tool("s2", "Edit", given).text
 
 
 def test_a_search_that_is_answered_is_told(memory):

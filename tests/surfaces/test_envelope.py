@@ -73,6 +73,9 @@ CALLS = {
     "working history": [],
     "working restore": ["1"],
     "commits update": [],
+    "decisions update": [],
+    "decisions list": [],
+    "decisions search": ["parking_fee"],
     "commits list": [],
     "graph index": ["TREE"],
     "graph status": ["TREE"],
@@ -184,7 +187,7 @@ def test_every_command_is_called_below():
     # What drops vectors needs some to drop, what shows a session one that was watched, and what
     # explains a file a repository.
     elsewhere = {"mcp", "embeddings drop", "behavior signals", "receipts show"}
-    elsewhere |= {"commits show", "commits why"}
+    elsewhere |= {"commits show", "commits why", "decisions show", "decisions why"}
     assert leaves(cli) - elsewhere == set(CALLS)
 
 

@@ -21,6 +21,7 @@ _SAME_POINT = 0.5
 _LEAST_TOUCHED = 0.2
 _LEAST_SHARED, _LEAST_SHARED_WITH_NAME = 0.28, 0.2
 _MOST_CARRIED = 1_000
+_WHOLE, _LEAST_TERMS = 0.7, 3
 _AMOUNT = re.compile(r"(\d[\d.,]*)[ -]?([^\W\d_]{1,12}|%)?")
 _LONGEST_GIVEN_UP = 200
 
@@ -46,10 +47,14 @@ def amendment(draft: Draft, older: TypedMemory) -> Amendment | None:
     touched = _touched(old, new)
     if len(touched) < _LEAST_TOUCHED * len(old):
         return None
+    restated = sum(text in touched for text in wording)
+    is_whole = len(wording) > 1 and restated >= _WHOLE * len(wording)
     carried: list[Evidence] = []
-    for each, text in quotes:
+    # What states the rule in full leaves nothing of the old words; "yes, that" says nothing alone.
+    for each, text in quotes if not is_whole else ():
         size = sum(len(other.quote or "") for other in carried) + len(text)
-        if text not in touched and size <= _MOST_CARRIED:
+        is_telling = len(content_terms(text)) >= _LEAST_TERMS
+        if is_telling and text not in touched and size <= _MOST_CARRIED:
             carried.append(Evidence(message_id=each.message_id, quote=text))
     day = time.strftime("%Y-%m-%d", time.gmtime(older.evidence_at / 1_000))
     given_up = [
