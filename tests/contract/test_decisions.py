@@ -222,3 +222,14 @@ def test_two_people_who_disagree_are_both_told_and_nothing_is_averaged(memory):
     assert "24 euros" in text
     assert "30 euros" in text
     assert "Another person decided otherwise" in text
+
+
+def test_rules_of_the_same_form_about_different_functions_all_stand(memory):
+    names = ("parking_fee", "charging_fee", "washing_fee", "storage_fee")
+    for number, name in enumerate(names):
+        turns = [(role, text.replace("parking_fee", name)) for role, text in PARKING]
+        say(memory, f"garage-{number}", turns, day=number)
+    memory.decisions.update()
+    assert {each.thread_id for each in memory.decisions.list()} == {
+        f"garage-{number}" for number in range(len(names))
+    }

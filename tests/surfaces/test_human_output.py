@@ -251,7 +251,7 @@ CODE = {
     ],
     "graph locate": [
         "score  place        in    why *",
-        "1.00   shop.py:1-5  sell  sell of selling in sell",
+        "0.09   shop.py:1-5  sell  sell of selling in sell",
     ],
     "graph map": ["shop.py", r"  def sell\(thing\)", "19 tokens: 2 of 2 names in 2 of 3 files."],
     "graph modules": [r"\.", "  2 files around sell, put.", "  names   sell, put"],
@@ -311,6 +311,21 @@ ELSEWHERE = {
     ),
     "commits show": "test_commits_command::test_show_gives_message_files_and_functions",
     "commits why": "test_commits_command::test_why_tells_the_reason_and_what_undid_it",
+    "decisions update": "test_decisions_command::test_update_says_what_was_read_and_found",
+    "decisions list": (
+        "test_decisions_command::test_the_list_shows_what_is_in_force_and_all_on_request"
+    ),
+    "decisions search": (
+        "test_decisions_command::test_search_finds_the_decision_a_task_is_about_and_nothing_else"
+    ),
+    "decisions show": (
+        "test_decisions_command::test_show_gives_the_rule_the_words_and_what_was_given_up"
+    ),
+    "decisions why": "test_decisions_command::test_why_shows_the_chain_and_the_trust",
+    "backup": "test_privacy_commands::test_backup_and_restore_to_another_place",
+    "restore": "test_privacy_commands::test_restore_says_where_the_former_store_is",
+    "export": ("test_privacy_commands::test_export_as_text_goes_to_standard_output_or_a_file"),
+    "erase": "test_privacy_commands::test_erase_shows_first_and_erases_with_yes",
     "mcp": "test_mcp_stdio",
     "embeddings drop": "test_embeddings_command::test_dropping_says_how_many_are_gone",
     "behavior signals": (

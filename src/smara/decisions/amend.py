@@ -106,7 +106,10 @@ def left_by_newer(draft: Draft, newer: TypedMemory) -> Draft | None:
 def _is_same_subject(new: Sequence[str], old: Sequence[str]) -> bool:
     """Return True if two decisions share a name of the code, or many words."""
     first, second = content_terms(" ".join(new)), content_terms(" ".join(old))
-    has_name = bool(names_in(new) & names_in(old))
+    ours, theirs = names_in(new), names_in(old)
+    if ours and theirs and ours.isdisjoint(theirs):
+        return False  # the same form of words about another function
+    has_name = bool(ours & theirs)
     share = len(first & second) / max(1, min(len(first), len(second)))
     return share >= (_LEAST_SHARED_WITH_NAME if has_name else _LEAST_SHARED)
 
