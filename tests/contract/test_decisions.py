@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from smara.context.moments.moments import Moments
@@ -233,3 +235,23 @@ def test_rules_of_the_same_form_about_different_functions_all_stand(memory):
     assert {each.thread_id for each in memory.decisions.list()} == {
         f"garage-{number}" for number in range(len(names))
     }
+
+
+def test_a_decision_is_tied_to_the_one_file_that_is_called_by_its_words(
+    memory, tmp_path, monkeypatch
+):
+    root = tmp_path / "garage"
+    root.mkdir()
+    monkeypatch.chdir(root)
+    subprocess.run(["git", "init", "-q"], check=True)
+    for name in ("parking.py", "tests.py", "main.py", "washing.py"):
+        (root / name).write_text("x = 1\n")
+    subprocess.run(["git", "add", "-A"], check=True)
+    turns = [(role, text.replace("parking_fee", "the parking fee")) for role, text in PARKING]
+    say(memory, "garage", turns)
+    memory.decisions.update()
+    (decision,) = memory.decisions.list()
+    assert decision.memory.files == ("parking.py",)
+    opened = memory.moments.after_tool("s-file", "Read", {"file_path": str(root / "parking.py")})
+    assert opened is not None
+    assert "24 euros" in opened.text

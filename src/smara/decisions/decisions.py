@@ -23,9 +23,9 @@ from smara.decisions.amend import Amendment, amendment, left_by_newer
 from smara.decisions.assemble import Draft, assemble
 from smara.decisions.line import LONGEST, decision_line
 from smara.decisions.models import Decision, DecisionPage, DecisionReport
-from smara.decisions.recall import recall
+from smara.decisions.recall import common_terms, recall
 from smara.decisions.store import DecisionRow, DecisionStore, WaitingThread
-from smara.decisions.utterances import SpokenTurn, names_in
+from smara.decisions.utterances import SpokenTurn, content_terms, names_in
 from smara.errors import NotFoundError
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import AddResult, Evidence, NewMemory, Relation, State, TypedMemory
@@ -68,6 +68,7 @@ class Decisions:
         self._sources = sources
         self._root = root
         self._defined: tuple[str, Mapping[str, Sequence[str]]] = ("", {})
+        self._called: builtins.list[tuple[set[str], Sequence[str]]] = []
 
     def update(
         self,
@@ -377,7 +378,15 @@ class Decisions:
             # Neither does a name that stands for many things.
             if len(places) <= _MOST_FILES // 2:
                 found |= dict.fromkeys(places)
-        return list(found)[:_MOST_FILES]
+        return list(found or self._files_called(draft))[:_MOST_FILES]
+
+    def _files_called(self, draft: Draft) -> dict[str, None]:
+        """Return the file whose name is made of telling words of a decision, if it is one."""
+        spoken = content_terms(" ".join((draft.rule, *(each.text for each in draft.quotations))))
+        listed = self._called if self._definitions else ()
+        called = [places for parts, places in listed if spoken.issuperset(parts)]
+        found = dict.fromkeys(path for places in called for path in places)
+        return found if len(found) == 1 else {}
 
     def _in_repository(self, path: str) -> builtins.list[str]:
         """Return the tracked file that a host's path names, if any."""
@@ -393,6 +402,11 @@ class Decisions:
             return {}
         if self._defined[0] != root:
             self._defined = (root, definitions(root))
+            usual = common_terms()
+            files = [each for each in self._defined[1].items() if "." in each[0]]
+            parts = [(content_terms(name.partition(".")[0]), places) for name, places in files]
+            # A file that is called by ordinary words alone, as main or tests, is called by nothing.
+            self._called = [each for each in parts if not usual.keys() >= each[0]]
         return self._defined[1]
 
 

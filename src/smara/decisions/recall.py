@@ -70,7 +70,7 @@ def recall(
     """
     if not total:
         return []
-    usual = _common()
+    usual = common_terms()
     rates = {term: usual.get(term, _UNKNOWN_RATE) for term in _terms(text)}
     rare = sorted(rates, key=lambda term: (rates[term], -len(term), term))
     size = min(total, _MOST_TEXTS)
@@ -111,7 +111,7 @@ def _terms(text: str) -> set[str]:
     return {*found.prose.split(), *found.code.split()}
 
 
-def _common() -> dict[str, float]:
+def common_terms() -> dict[str, float]:
     """Return the share of texts in which common terms stand."""
     with open(
         os.path.join(os.path.dirname(__file__), "common_terms.txt"), encoding="utf-8"
