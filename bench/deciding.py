@@ -100,7 +100,7 @@ def _write_sessions(place: Path, size: int) -> list[tuple[str, str]]:
 
 def _exchange(first: str, second: str, count: int) -> list[str]:
     """Return a session that settles a rule: a proposal, a correction, a summary, a word for it."""
-    name = f"{first} {second}".replace(" ", "_")
+    name = _name(first, second)
     return [
         f"The {first} {second} list grows without bound and the nightly report dies of it.",
         f"I'll let {name} drop the oldest entry whenever the report is slow.",
@@ -111,6 +111,10 @@ def _exchange(first: str, second: str, count: int) -> list[str]:
         "Exactly, that's the rule. Ship it.",
         f"Done: {name} keeps {count} entries and the tests pass.",
     ]
+
+
+def _name(first: str, second: str) -> str:
+    return f"{first} {second}".replace(" ", "_")
 
 
 def _session(number: int) -> str:
@@ -147,7 +151,7 @@ def _ask(
         prompts = {
             "bare": "",
             "about a rule": f"The nightly report shows a {first} {second} list that loses the wrong"
-            f" entries. Fix {first} {second} so that the newest ones stay.",
+            f" entries. Fix {_name(first, second)} so that the newest ones stay.",
             "needs nothing": _EVERYDAY[number % len(_EVERYDAY)],
         }
         for name, prompt in prompts.items():

@@ -37,6 +37,7 @@ MOST_ROWS = 1_500
 """A term that more records have is no sign of a subject."""
 LEAST_WEIGHT, LEAST_SHARE = 4.0, 0.12
 _BESIDE_BEST = 0.6
+_NAME = 2.0
 
 if TYPE_CHECKING:
 
@@ -71,7 +72,8 @@ def recall(
     if not total:
         return []
     usual = common_terms()
-    rates = {term: usual.get(term, _UNKNOWN_RATE) for term in _terms(text)}
+    factors = _terms(text)
+    rates = {term: usual.get(term, _UNKNOWN_RATE) for term in factors}
     rare = sorted(rates, key=lambda term: (rates[term], -len(term), term))
     size = min(total, _MOST_TEXTS)
     whole = 0.0
@@ -83,6 +85,7 @@ def recall(
         weight = _weight(len(rows) * size / total, size, rates[term])
         if weight <= 0 or len(rows) >= MOST_ROWS:
             continue
+        weight *= factors[term]
         whole += weight
         for no in rows:
             weights[no] = weights.get(no, 0.0) + weight
@@ -104,11 +107,18 @@ def _weight(count: float, size: int, rate: float) -> float:
     return max(0.0, rarity - _ORDINARY)
 
 
-def _terms(text: str) -> set[str]:
-    from smara.core.text import analyze
+def _terms(text: str) -> dict[str, float]:
+    """Return the terms of a message; the name of a function counts twice."""
+    from smara.core.terms import expand
+    from smara.core.text import analyze, find_words
 
     found = analyze(text[:_LONGEST_MESSAGE])
-    return {*found.prose.split(), *found.code.split()}
+    terms = dict.fromkeys((*found.prose.split(), *found.code.split()), 1.0)
+    for word in find_words(text[:_LONGEST_MESSAGE]):
+        for term in expand(word).terms if not word.isalpha() or not word.islower() else ():
+            if term.kind == "identifier" and term.text in terms:
+                terms[term.text] = _NAME
+    return terms
 
 
 def common_terms() -> dict[str, float]:
