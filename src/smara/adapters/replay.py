@@ -321,7 +321,11 @@ class Learner:
     def read_decisions(self, progress: Callable[[int, int], None] | None = None) -> None:
         """Read new sessions for decisions; errors must not fail the import."""
         try:
-            self.learned.decisions += self._memory.decisions.update(progress=progress).added
+            is_all = False
+            while not is_all:
+                report = self._memory.decisions.update(progress=progress)
+                self.learned.decisions += report.added
+                is_all = report.is_all or not report.threads
         except SmaraError as error:
             self._trouble("decisions", error)
 
