@@ -65,6 +65,16 @@ def test_a_settled_rule_is_told_with_the_first_message_about_it(repository):
     assert shown is not None
 
 
+def test_a_project_that_wants_only_the_start_is_told_no_rule_with_a_message(
+    repository, monkeypatch
+):
+    monkeypatch.setenv("SMARA_MOMENTS", "start")
+    talk("march")
+    hook("SessionStart", session_id="june", cwd=os.getcwd(), source="startup")
+    assert ask("june", TASK) == ""
+    assert ask("june", TASK, 1) == ""
+
+
 def test_a_settled_rule_is_told_when_the_talk_turns_to_it_or_its_file_is_opened(repository):
     talk("march")
     hook("SessionStart", session_id="july", cwd=os.getcwd(), source="startup")

@@ -495,10 +495,6 @@ def turns_of(messages: Sequence[Message]) -> list[SpokenTurn]:
 def line_of(memory: TypedMemory, most: int = LONGEST) -> str:
     """Return a decision as the line that agents are told."""
     earlier = memory.data.get("earlier", ())
-
-    def is_old(evidence: Evidence) -> bool:
-        return evidence.quote in earlier
-
     return decision_line(
         memory.short_id,
         str(memory.data.get("thread") or memory.session_id or ""),

@@ -33,8 +33,7 @@ def decision_line(
 ) -> str:
     """Render the rule, the person's words and the rejected proposals.
 
-    What the summary says already is not quoted again, the longest quotations go first when room
-    is short.
+    When room is short, the longest quotations are left out.
     """
     day = time.strftime("%Y-%m-%d", time.gmtime(at_ms / 1_000))
     head = f"- Decided by a person on {day}"
@@ -45,7 +44,6 @@ def decision_line(
     refused = "".join(
         f" Rejected: {_quoted(each, _LONGEST_REJECTED)}" for each in rejected[:_MOST_REJECTED]
     )
-    text = ""
     if is_agents_wording:
         text = f", as the agent summed it up: {_quoted(rule, _LONGEST_RULE)} The person:"
     else:

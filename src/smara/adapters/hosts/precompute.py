@@ -59,6 +59,7 @@ def _draft(memory: Memory, cwd: str, files: Mapping[str, Sequence[str]]) -> Brie
             "arms": "",
             "arms_mark": experiment.mark(look),
             "actor": memory.internals.project.actor,
+            "answers_messages": memory.settings.moments == "full",
         }
     with memory.internals.database.read() as session:
         head["apart"] = memory.internals.knowledge_store.apart(session)

@@ -166,8 +166,10 @@ def _decided(head: Mapping[str, Any], prompt: str, record: SessionLog) -> list[d
     from smara.database.probe import open_probe
     from smara.decisions.recall import recall_by_probe
 
-    look = open_probe(head["store"], head["project_no"], head["schema"]) if head["store"] else None
-    if look is None or not prompt.strip():
+    if not head.get("answers_messages") or not head["store"] or not prompt.strip():
+        return []
+    look = open_probe(head["store"], head["project_no"], head["schema"])
+    if look is None:
         return []
     with look:
         found = recall_by_probe(look, prompt, head["actor"])
