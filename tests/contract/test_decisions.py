@@ -93,7 +93,7 @@ def test_the_rule_is_told_at_the_first_message_about_it_and_once(memory):
     memory.decisions.update()
     text = told(memory, TASK)
     assert "capped at 24 euros per 24 hours" in text
-    assert "Decided by a person on 2025-03-01" in text
+    assert "Said by a person on 2025-03-01" in text
     assert told(memory, TASK) == ""
     assert told(memory, TASK, "s-other", is_first=False) != ""
 

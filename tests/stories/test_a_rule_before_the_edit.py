@@ -58,7 +58,7 @@ def test_a_settled_rule_is_told_with_the_first_message_about_it(repository):
     hook("SessionStart", session_id="june", cwd=os.getcwd(), source="startup")
     reply = ask("june", TASK)
     assert "capped at 24 euros per 24 hours" in reply
-    assert "Decided by a person on" in reply
+    assert "Said by a person on" in reply
     assert ask("june", TASK, 1) == ""
     assert ask("june", "Now run the tests, please.", 2) == ""
     shown = call("receipts", "--json").data

@@ -36,7 +36,7 @@ def decision_line(
     When room is short, the longest quotations are left out.
     """
     day = time.strftime("%Y-%m-%d", time.gmtime(at_ms / 1_000))
-    head = f"- Decided by a person on {day}"
+    head = f"- Said by a person on {day}"
     end = f" [Memory #{short_id}, Thread {_plain(thread_id, 60)}]"
     if disagrees_with:
         others = ", ".join(f"#{each}" for each in disagrees_with)
@@ -45,7 +45,7 @@ def decision_line(
         f" Rejected: {_quoted(each, _LONGEST_REJECTED)}" for each in rejected[:_MOST_REJECTED]
     )
     if is_agents_wording:
-        text = f", as the agent summed it up: {_quoted(rule, _LONGEST_RULE)} The person:"
+        text = f", in the agent's words: {_quoted(rule, _LONGEST_RULE)} The person:"
     else:
         text = ":"
     carried = (
