@@ -351,8 +351,6 @@ def memory_json(
         "evidence": [evidence_json(each) for each in memory.evidence],
         "workUnit": asdict(unit) if unit is not None else None,
         "methodology": memory.methodology,
-        "targetNodeId": memory.target_node_id,
-        "impactedNodeIds": list(memory.impacted_node_ids),
         "relations": [
             {
                 "type": each.type,

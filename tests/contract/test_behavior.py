@@ -347,6 +347,14 @@ def test_the_rolling_tables_have_direction_time_between_and_kinds_of_work(memory
     assert prefetch.always == ("src/mail/queue.py", "src/mail/rules.py")
 
 
+def test_a_file_that_fills_the_context_is_not_among_those_that_work_always_reads(memory):
+    for number in range(3):
+        script = Script(f"s{number}").read("src/mail/queue.py")
+        script.read("src/mail/mail_pb2.py", "x = 1\n" * 10_000).edit("src/mail/send.py")
+        finalize(memory, script.green().end())
+    assert memory.behavior.prefetch("mail").always == ("src/mail/queue.py",)
+
+
 def test_modules_are_looked_over_when_they_reach_a_threshold_once_and_with_a_log(memory):
     for number in range(5):
         finalize(memory, worked(f"s{number}", number))

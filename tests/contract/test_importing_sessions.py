@@ -106,6 +106,15 @@ def test_what_a_past_session_shows_waits_for_review(memory, place, tmp_path):
     assert found.needs_review
 
 
+def test_a_session_is_learned_from_whose_id_is_the_beginning_of_others(memory, place, tmp_path):
+    for number in (1001, 1002, 100):
+        path = tmp_path / f"rollout-2026-03-02T09-00-00-s{number}.jsonl"
+        path.write_text(session(number))
+        _, learned = run(memory, place.clock, path)
+        assert (learned.sessions, learned.problems) == (1, [])
+    assert memory.behavior.session("s100").session_id == "s100"
+
+
 def test_what_is_imported_has_the_date_of_its_evidence_and_fades_from_there(
     memory, place, tmp_path
 ):

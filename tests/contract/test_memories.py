@@ -57,8 +57,6 @@ def test_a_memory_is_kept_with_every_field(memories, clock):
         evidence=["src/auth.py@3f2a9c1:10-20"],
         work_unit=WorkUnit("native", ("spec_042", "subtask_3"), "Spec 42"),
         methodology="native",
-        target_node_id="auth.py:refresh",
-        impacted_node_ids=["a", "b"],
         relations=[
             Relation("required_with", path="src/redis.py", confidence=0.7),
             Relation("validates", other.short_id),
@@ -92,7 +90,6 @@ def test_a_memory_is_kept_with_every_field(memories, clock):
         Evidence(path="src/auth.py", commit="3f2a9c1", first_line=10, last_line=20),
     )
     assert memory.work_unit == WorkUnit("native", ("spec_042", "subtask_3"), "Spec 42")
-    assert (memory.target_node_id, memory.impacted_node_ids) == ("auth.py:refresh", ("a", "b"))
     assert memory.chunk == Chunk("function", 10, 20, context_prefix="refresh() in auth.py")
     assert memory.data == {"symptom": "no error", "workaround": "ping first"}
     assert [(each.type, each.memory_id, each.path) for each in memory.relations] == [
@@ -173,7 +170,7 @@ def test_secrets_are_redacted_everywhere(memories, place):
         {"taint": ["Two words"]},
         {"relations": [Relation("supersedes", "x")]}, {"data": {"walrus": 1}},
             {"chunk": Chunk("poem")},
-        {"impacted_node_ids": "a"}, {"work_unit": "spec"}, {"evidence": [{"walrus": 1}]},
+        {"work_unit": "spec"}, {"evidence": [{"walrus": 1}]},
             {"session_type": "party"},
         {"by": "nobody"},
     ],

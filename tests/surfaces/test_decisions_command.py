@@ -54,6 +54,15 @@ def test_search_finds_the_decision_a_task_is_about_and_nothing_else(talks):
     ]
 
 
+@pytest.mark.parametrize("command", ["show", "why"])
+def test_an_id_of_no_decision_is_answered_with_where_decisions_are_listed(talks, command):
+    failed = smara("decisions", command, "m-0000")
+    assert failed.code == 3
+    assert "Decision not found: m-0000" in failed.err
+    assert "`smara decisions list`" in failed.err
+    assert "memories" not in failed.err
+
+
 def test_show_gives_the_rule_the_words_and_what_was_given_up(talks):
     lines("decisions", "update")
     shown = lines("decisions", "show", shown_id())

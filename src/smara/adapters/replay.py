@@ -204,7 +204,7 @@ def end_at_silences(
         What was learned, and the events after the last silence, which are left to observe.
     """
     try:
-        last_ms = memory.behavior.session(session_id).last_event_at
+        last_ms = memory.behavior.session(session_id, is_whole=True).last_event_at
     except NotFoundError:
         last_ms = events[0].at_ms if events else 0
     done, start = LearnReport(), 0
@@ -331,7 +331,7 @@ class Learner:
 
     def _look(self, first: HostEvent) -> _Watched:
         try:
-            known = self._memory.behavior.session(first.session_id)
+            known = self._memory.behavior.session(first.session_id, is_whole=True)
         except NotFoundError:
             count = sum(each.is_new for each in self._sessions.values())
             is_too_much = (

@@ -179,7 +179,7 @@ class Behavior(Habits):
     def restore(self, session_id: str) -> WatchedSession:
         """Return a session as stored; watching goes on from there."""
         self._watcher.forget(session_id)
-        return self.session(session_id)
+        return self.session(session_id, is_whole=True)
 
     def pads(self, session_id: str) -> builtins.list[Pad]:
         """Return the scratchpads of a session's agents, the main agent's first.
@@ -590,15 +590,18 @@ class Behavior(Habits):
 
     # asking
 
-    def session(self, session_id: str) -> WatchedSession:
+    def session(self, session_id: str, *, is_whole: bool = False) -> WatchedSession:
         """Return one session by its id, or the beginning of it.
+
+        Args:
+            is_whole: Whether the id is the whole one, never the beginning of another.
 
         Raises:
             NotFoundError: If no session was watched that begins so.
             InvalidInputError: If several begin so.
         """
         with self._store.database.read() as session:
-            return self._store.session(session, session_id)
+            return self._store.session(session, session_id, is_whole)
 
     def sessions(self, limit: int = 50, offset: int = 0) -> builtins.list[WatchedSession]:
         """Return watched sessions, the newest first.

@@ -399,7 +399,7 @@ class RollingTables:
                 for path, each in most
             ],
         )
-        read = [to_storable(path) for path, each in sorted(files.items()) if each.reads]
+        read = sorted({to_storable(path) for pad in pads for path in pad.files_to_read()})
         modules = modules_of(path for path, each in files.items() if each.edits)
         for module in map(to_storable, sorted(modules)[:6]):
             session.run(

@@ -190,6 +190,8 @@ class FileLedgerEntry(Entry):
     last_edit_step: int = 0
     standing: int = 0
     """Edits that were not taken back."""
+    spikes: int = 0
+    """Readings of very many tokens at once."""
 
 
 EntryT = TypeVar("EntryT", bound=Entry, covariant=True)

@@ -1,6 +1,6 @@
 """Adapt learning to how a methodology divides its work.
 
-A methodology has phases, work units, relays and custom types: native, BMAD and TDD stand
+A methodology has work units, relays and custom types: native, BMAD and TDD stand
 here, other packages add theirs by the entry point ``smara.methodologies``, by implementing
 Methodology or by filling in PlainMethodology.
 """
@@ -11,14 +11,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol
 
 from smara.behavior.models import non_empty
 from smara.errors import ConfigError, InvalidInputError, SmaraError
 from smara.knowledge.models import MemoryType, TypedMemory, WorkUnit
 
 Phase = Literal["define", "implement", "validate", "refine", "explore", "reflect"]
-PHASES: tuple[Phase, ...] = get_args(Phase)
 Ended = Literal["success", "partial", "failure", "abandoned"]
 
 
@@ -87,7 +86,6 @@ class Methodology(Protocol):
     def relays(self) -> Sequence[Relay]: ...
     @property
     def custom_types(self) -> Sequence[CustomType]: ...
-    def phase_of(self, own_phase: str) -> Phase: ...
     def work_unit_of(self, context: ExecutionContext) -> WorkUnit: ...
     def work_state_of(self, output: str) -> dict[str, Any]: ...
 
@@ -98,17 +96,10 @@ class PlainMethodology:
 
     id: str
     name: str
-    phases: Mapping[str, Phase]
     relays: tuple[Relay, ...]
     unit: Callable[[ExecutionContext], tuple[tuple[str, ...], str]]
     """The hierarchy of a piece of work, from the whole to the part, and what it is called."""
     custom_types: tuple[CustomType, ...] = ()
-    otherwise: Phase = "explore"
-
-    def phase_of(self, own_phase: str) -> Phase:
-        return self.phases.get(
-            own_phase.strip().lower().replace("-", "_").replace(" ", "_"), self.otherwise
-        )
 
     def work_unit_of(self, context: ExecutionContext) -> WorkUnit:
         hierarchy, label = self.unit(context)
@@ -154,16 +145,6 @@ def _native_unit(context: ExecutionContext) -> tuple[tuple[str, ...], str]:
 NATIVE = PlainMethodology(
     "native",
     "Specifications with subtasks",
-    {
-        "planning": "define",
-        "spec": "define",
-        "coding": "implement",
-        "qa_review": "validate",
-        "qa_fix": "refine",
-        "debugging": "refine",
-        "insights": "explore",
-        "reflection": "reflect",
-    },
     relays=(
         Relay("planner", "coder"),
         Relay("coder", "qa_reviewer"),
@@ -184,26 +165,6 @@ def _bmad_unit(context: ExecutionContext) -> tuple[tuple[str, ...], str]:
 BMAD = PlainMethodology(
     "bmad",
     "BMAD epics and stories",
-    {
-        "analysis": "explore",
-        "brainstorming": "explore",
-        "research": "explore",
-        "prd": "define",
-        "planning": "define",
-        "architecture": "define",
-        "solutioning": "define",
-        "story": "define",
-        "create_story": "define",
-        "dev": "implement",
-        "dev_story": "implement",
-        "implementation": "implement",
-        "qa": "validate",
-        "code_review": "validate",
-        "review": "validate",
-        "correct_course": "refine",
-        "fix": "refine",
-        "retrospective": "reflect",
-    },
     relays=(
         Relay("analyst", "architect", ("requirement", "decision", "dead_end")),
         Relay("architect", "sm", ("decision", "requirement", "pattern", "causal_dependency")),
@@ -227,15 +188,6 @@ def _tdd_unit(context: ExecutionContext) -> tuple[tuple[str, ...], str]:
 TDD = PlainMethodology(
     "tdd",
     "Test-driven development",
-    {
-        "red": "define",
-        "test_list": "define",
-        "green": "implement",
-        "verify": "validate",
-        "refactor": "refine",
-        "spike": "explore",
-        "retrospective": "reflect",
-    },
     relays=(
         Relay("red", "green", ("requirement", "error_pattern", "gotcha")),
         Relay("green", "refactor", ("pattern", "gotcha", "causal_dependency", "module_insight")),
@@ -248,7 +200,7 @@ TDD = PlainMethodology(
 
 GROUP = "smara.methodologies"
 _OURS: dict[str, Methodology] = {each.id: each for each in (NATIVE, TDD, BMAD)}
-_NEEDED = ("id", "name", "relays", "custom_types", "phase_of", "work_unit_of", "work_state_of")
+_NEEDED = ("id", "name", "relays", "custom_types", "work_unit_of", "work_state_of")
 
 
 def find_methodology(name: str) -> Methodology:

@@ -14,6 +14,7 @@ from smara.actions.paths import is_config, is_prose, is_source, is_test, module_
 from smara.actions.tool_calls import actions_of
 from smara.behavior import runs, work_state
 from smara.behavior.cues import listen
+from smara.behavior.ledger import FileLedgerEntry
 from smara.behavior.scratchpad import (
     QUOTE,
     RECENT,
@@ -45,6 +46,7 @@ _IMPORT = re.compile(
 _IMPORTING = ("import", "from ", "require(", "use ", "alias ", "#include")
 _ENDING = re.compile(r"\.(?:[cm]?[jt]sx?|h|hpp|py|css|vue)$")
 _SEPARATOR = re.compile(r"[./:]")
+_FILE_WORD = re.compile(r"[\w./-]*\w\.\w+")
 _FRAMED = re.compile(r"^\s*(?:<([a-z][\w-]{2,40})>.*?</\1>\s*)+", re.DOTALL)
 """What an editor or a host puts before a person's words."""
 _CUES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
@@ -86,6 +88,7 @@ def take(pad: Pad, event: HostEvent) -> None:
                 del facts.starts[next(iter(facts.starts))]
         case "prompt":
             facts.prompts += 1
+            facts.spoke_at_step = facts.step
             facts.open_list = ""  # the work goes on: what was left is not left any more
             text = event.prompt or event.text
             facts.request = quote(_FRAMED.sub("", text[:4_000]), 200)
@@ -99,6 +102,7 @@ def take(pad: Pad, event: HostEvent) -> None:
             facts.turns += 1
     if event.text and event.kind in _SPOKEN:
         _listen(pad, event.text)
+        facts.spoke_at_step = facts.step
         work_state.read_open_list(pad, event.text)
     if pad.may_overflow and pad.held_bytes > pad.limit_bytes:
         pad.make_room()
@@ -106,6 +110,8 @@ def take(pad: Pad, event: HostEvent) -> None:
 
 def _tool(pad: Pad, event: HostEvent) -> None:
     facts = pad.facts
+    if facts.spoke_at_step == facts.step:
+        facts.work_from_step = facts.step
     facts.step += 1
     failed = has_failed(event)
     facts.failures += failed
@@ -135,7 +141,8 @@ def _act(pad: Pad, event: HostEvent, action: Action) -> None:
     match action.verb:
         case "read":
             _answer(pad, subject)
-            _touch(pad, subject, event.at_ms, is_edit=False)
+            touched = _touch(pad, subject, event.at_ms, is_edit=False)
+            touched.spikes += len(output) // 4 >= _SPIKE_TOKENS
             runs.record_found_file(pad, subject)
             _chase(pad, subject, output)
             if (module := module_of(subject)) is not None:
@@ -199,7 +206,7 @@ def _edit(pad: Pad, event: HostEvent, path: str) -> None:
     runs.record_edit(pad, path)
 
 
-def _touch(pad: Pad, path: str, now: int, is_edit: bool) -> None:
+def _touch(pad: Pad, path: str, now: int, is_edit: bool) -> FileLedgerEntry:
     facts, step = pad.facts, pad.step
     entry = pad.files.count(path, step)
     entry.first_at = entry.first_at or now
@@ -224,6 +231,7 @@ def _touch(pad: Pad, path: str, now: int, is_edit: bool) -> None:
             pair.edits += is_edit and other_edit
     rest = [each for each in others if each.path != path or (each.is_edit and not is_edit)]
     facts.recent_files = [*rest, RecentFile(path, now, is_edit)][-RECENT:]
+    return entry
 
 
 def _answer(pad: Pad, path: str) -> None:
@@ -291,11 +299,27 @@ def _mark(text: str) -> str:
     return hashlib.blake2b(text[:20_000].encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
+def _file_of(pad: Pad, *statements: str) -> str:
+    """Return the file that statements name, else the only one of the work they are said of.
+
+    Of several files touched since the agent last spoke, the last one is a guess.
+    """
+    for statement in statements:
+        words = (word.removeprefix("./") for word in _FILE_WORD.findall(statement))
+        names = [word for word in words if is_source(word) or is_config(word) or is_test(word)]
+        endings = tuple(f"/{name}" for name in names)
+        named = [path for path, _ in pad.files if path in names or path.endswith(endings)]
+        if names:
+            return named[0] if len(named) == 1 else ""
+    since = pad.facts.work_from_step
+    touched = [path for path, each in pad.files if each.last_step > since and not is_prose(path)]
+    return touched[0] if len(touched) == 1 else ""
+
+
 def _listen(pad: Pad, text: str) -> None:
-    recent = pad.facts.recent_files
-    file = recent[-1].path if recent else ""
     for cue in listen(text):
         sentence = quote(cue.sentence, QUOTE)
+        file = _file_of(pad, cue.right, cue.sentence)
         if cue.kind == "correction":
             correction = pad.corrections.count(_mark(sentence), pad.step)
             if correction.count == 1:

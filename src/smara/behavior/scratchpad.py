@@ -208,6 +208,10 @@ class PadFacts:
     branch: str = ""
     outside: dict[str, int] = field(default_factory=dict)
     """The step at which the web or an MCP server was first read."""
+    spoke_at_step: int = 0
+    """The step at which the agent last spoke."""
+    work_from_step: int = 0
+    """The step after which the work begins that its next words are about."""
     recent_files: list[RecentFile] = field(default_factory=list)
     open_failures: list[OpenFailure] = field(default_factory=list)
     recent_edits: list[RecentEdit] = field(default_factory=list)
@@ -343,6 +347,10 @@ class Pad:
         for ledger in self.ledgers.values():
             total += len(ledger.entries) * ledger.entry_bytes
         return total
+
+    def files_to_read(self) -> list[str]:
+        """Return the files that were read, without those that fill a context."""
+        return [path for path, each in self.files if each.reads and not each.spikes]
 
     def edited_files(self, after_step: int = -1) -> list[str]:
         """Return the files that were last edited after a step."""

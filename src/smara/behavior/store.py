@@ -142,12 +142,12 @@ class BehaviorStore(ProjectStore):
             found.append(WatchedSession(**columns))
         return found
 
-    def session(self, session: Session, beginning: str) -> WatchedSession:
+    def session(self, session: Session, beginning: str, is_whole: bool = False) -> WatchedSession:
         """Return the session whose id begins so, an equal one first."""
         given = to_storable(beginning)
         begins = " AND substr(session_id, 1, ?) = ? ORDER BY length(session_id) LIMIT 2"
         found = self.sessions(session, begins, (len(given), given))
-        if not found or len(given) < _LEAST_PREFIX:
+        if not found or is_whole or len(given) < _LEAST_PREFIX:
             return self.sessions(session, " AND no = ?", (self.get(session, beginning).no,))[0]
         if len(found) > 1 and found[0].session_id != beginning:
             raise InvalidInputError(

@@ -148,7 +148,8 @@ class Decisions:
         Raises:
             NotFoundError: If there is no such decision.
         """
-        found = self._as_decisions([self._memories().get(decision_id)])
+        memory = self._memories().find(decision_id)
+        found = self._as_decisions([memory]) if memory is not None else []
         if not found:
             hint = "`smara decisions list` shows what there is."
             raise NotFoundError(

@@ -158,7 +158,7 @@ class PreparedMemory:
         """The memory as its words alone make it, without its trust."""
         fields = {name: value for name, value in self.fields.items() if name not in CHUNK}
         kind, start, end, prefix = (self.fields[name] for name in CHUNK)
-        lists = ("tags", "files", "modules", "impacted_node_ids")
+        lists = ("tags", "files", "modules")
         fields |= {name: tuple(fields[name]) for name in lists}
         fields |= {"commit": fields.pop("commit_sha"), "evidence": self.evidence}
         fields |= {"work_unit": self.new.work_unit}

@@ -41,7 +41,6 @@ _JSON = frozenset(
         "session_ids",
         "evidence",
         "work_unit",
-        "impacted_node_ids",
         "data",
         "review_reasons",
     }

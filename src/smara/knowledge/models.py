@@ -215,8 +215,6 @@ class NewMemory:
     evidence: Sequence[Evidence | str] = ()
     work_unit: WorkUnit | None = None
     methodology: str | None = None
-    target_node_id: str | None = None
-    impacted_node_ids: Sequence[str] = ()
     relations: Sequence[Relation] = ()
     derived_from: Sequence[str] = ()
     supersedes: Sequence[str] = ()
@@ -262,8 +260,6 @@ class TypedMemory:
     evidence: tuple[Evidence, ...] = ()
     work_unit: WorkUnit | None = None
     methodology: str | None = None
-    target_node_id: str | None = None
-    impacted_node_ids: tuple[str, ...] = ()
     relations: tuple[Relation, ...] = ()
     half_life_days: float | None = None
     """Its own; ``None`` for the one of its type."""

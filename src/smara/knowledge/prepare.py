@@ -336,8 +336,7 @@ def clean_relation(relation: object) -> Relation:
 EDITABLE = (
     "content", "type", "confidence", "tags", "files", "modules", "scope", "visibility", "citation",
     "half_life_days",
-    "data", "commit", "evidence", "work_unit", "methodology", "target_node_id", "impacted_node_ids",
-    "chunk",
+    "data", "commit", "evidence", "work_unit", "methodology", "chunk",
 )  # fmt: skip
 _CLEAN: dict[str, Callable[[Any], Any]] = {
     "content": clean_content,
@@ -354,8 +353,6 @@ _CLEAN: dict[str, Callable[[Any], Any]] = {
     "evidence": lambda value: [plain_evidence(each) for each in clean_evidence(value)],
     "work_unit": clean_work_unit,
     "methodology": lambda value: clean_optional(value, "methodology", 500),
-    "target_node_id": lambda value: clean_optional(value, "target_node_id", 500),
-    "impacted_node_ids": lambda value: list(clean_list(value, "impacted_node_ids", 500)),
 }
 """How each field is checked and redacted; the data depend on the type, a chunk is four columns."""
 

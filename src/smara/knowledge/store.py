@@ -33,7 +33,7 @@ COLUMNS = (
     "source", "visibility",
     "created_at", "created_by", "updated_at", "version", "session_id", "session_ids", "commit_sha",
     "evidence",
-    "work_unit", "methodology", "target_node_id", "impacted_node_ids", "half_life_days", "citation",
+    "work_unit", "methodology", "half_life_days", "citation",
     "chunk_type",
     "chunk_start_line", "chunk_end_line", "context_prefix", "data", "taint", "is_pinned",
     "is_verified", "verified_at",
@@ -337,12 +337,12 @@ def _work_unit(plain: Mapping[str, Any]) -> WorkUnit:
 
 _READ: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(
-        ("tags", "files", "modules", "session_ids", "impacted_node_ids", "review_reasons"),
+        ("tags", "files", "modules", "session_ids", "review_reasons"),
         lambda stored: tuple(json.loads(stored)) if stored != "[]" else (),
     ),
     **dict.fromkeys(
         (
-            "content", "created_by", "methodology", "target_node_id", "citation", "context_prefix",
+            "content", "created_by", "methodology", "citation", "context_prefix",
             "verified_by", "stale_because",
         ),
         from_storable,

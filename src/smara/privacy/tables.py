@@ -22,7 +22,7 @@ _COMPACT = frozenset({"threads", "messages", "tasks", "memories"})
 JSON_COLUMNS = frozenset(
     {
         "metadata", "parts", "before", "after", "tags", "files", "modules", "session_ids",
-        "evidence", "work_unit", "impacted_node_ids", "data", "review_reasons", "details", "lines",
+        "evidence", "work_unit", "data", "review_reasons", "details", "lines",
         "mode_specific", "extracted", "warnings", "signs", "functions", "renames",
         "task_type_breakdown", "sessions", "schema",
     }

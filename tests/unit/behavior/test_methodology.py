@@ -1,4 +1,4 @@
-"""Methodologies: phases, pieces of work, what is handed on, and the state of unfinished work."""
+"""Methodologies: pieces of work, what is handed on, and the state of unfinished work."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import importlib
 import pytest
 
 from smara.behavior.methodology import (
-    PHASES,
     ExecutionContext,
     Relay,
     WorkUnitResult,
@@ -21,20 +20,6 @@ from smara.errors import ConfigError, InvalidInputError
 from smara.knowledge.kinds import KINDS
 from smara.testing import open_temporary
 from tests.agent_events import Script
-
-
-@pytest.mark.parametrize(
-    ("name", "phase", "expected"),
-    [
-        ("native", "planning", "define"), ("native", "QA-review", "validate"), ("native", "qa_fix",
-        "refine"),
-        ("native", "something", "explore"), ("tdd", "red", "define"), ("tdd", "green", "implement"),
-        ("tdd", "refactor", "refine"), ("bmad", "Dev Story", "implement"), ("bmad", "retrospective",
-        "reflect"),
-    ],
-)  # fmt: skip
-def test_phases_of_a_methodology_become_one_of_six(name, phase, expected):
-    assert find_methodology(name).phase_of(phase) == expected
 
 
 def test_pieces_of_work_have_their_place_and_name():
@@ -52,7 +37,6 @@ def test_pieces_of_work_have_their_place_and_name():
 def test_every_methodology_tells_what_it_must(name):
     method = find_methodology(name)
     assert method.id == name
-    assert all(phase in PHASES for phase in method.phases.values())
     assert method.relays
     assert all(kind in KINDS for relay in method.relays for kind in relay.types)
     assert all(
@@ -101,8 +85,6 @@ class Kanban:
     relays = (Relay("doing", "review", ("gotcha",)),)
     custom_types = (CustomType("swimlane", "decision", "who works where"),)
     done = []
-    def phase_of(self, own_phase):
-        return "implement" if own_phase == "doing" else "validate"
     def work_unit_of(self, context):
         return WorkUnit("kanban", (context.extra["card"],), "Card " + context.extra["card"])
     def work_state_of(self, output):
@@ -135,7 +117,6 @@ def kanban(tmp_path, monkeypatch):
 
 def test_another_package_brings_a_methodology_with_its_own_words_types_and_end(kanban):
     assert "kanban" in available_methodologies()
-    assert kanban.phase_of("doing") == "implement"
     assert tell_work_state({"remaining": ["paint"]}, "kanban") == "Still on the board: paint"
     context = ExecutionContext("s1", extra={"card": "7"})
     with open_temporary() as memory:

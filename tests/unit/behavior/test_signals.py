@@ -62,6 +62,16 @@ def test_files_read_for_a_module_are_named_when_nearly_every_session_reads_them(
     assert made.data["session_count"] == 3
 
 
+def test_a_file_that_fills_the_context_is_none_to_read_for_a_module():
+    script = Script().read("src/mail/queue.py").read("src/mail/mail_pb2.py", "x = 1\n" * 10_000)
+    script.read("src/mail/rules.py").edit("src/mail/send.py")
+    read = only(script, "file_access").data["files"]
+    assert [path for path in read if path.endswith(("queue.py", "rules.py", "pb2.py"))] == [
+        "src/mail/queue.py",
+        "src/mail/rules.py",
+    ]
+
+
 def test_reading_without_changing_anything_is_no_work_on_a_module():
     assert (
         Script().read("src/mail/queue.py").read("src/mail/rules.py").findings("file_access") == []
@@ -516,6 +526,31 @@ def test_a_correction_that_says_both_sides_and_names_code_is_remembered():
         made.content
         == "Not as first assumed (totals are cached): `sum_up()` reads the table each time."
     )
+
+
+@pytest.mark.parametrize(
+    ("said", "files"),
+    [
+        ("I initially thought totals are cached, but `total.py` reads them.", ("src/a/total.py",)),
+        ("I initially thought `total.py` caches, but `sum_up()` reads them.", ("src/a/total.py",)),
+        ("I initially thought totals are cached, but `sum_up()` reads them.", ()),
+        ("I initially thought totals are cached, but `cart.py` reads them.", ()),
+    ],
+)
+def test_a_correction_is_tied_to_the_file_it_names_and_to_none_that_was_only_opened_last(
+    said, files
+):
+    script = Script().prompt("Why are totals slow?").read("src/a/total.py").read("src/b/view.py")
+    finding = only(script.say(said), "self_correction")
+    assert draft_of(finding, seen_again(finding, 1)).files == files
+
+
+def test_a_correction_is_tied_to_the_one_file_that_was_touched_since_the_agent_last_spoke():
+    script = Script().prompt("Why are totals slow?").read("src/b/view.py").say("The view is fine.")
+    script.read("src/a/total.py").say("Let me see.")
+    script.say("I initially thought totals are cached, but `sum_up()` reads the table each time.")
+    finding = only(script, "self_correction")
+    assert draft_of(finding, seen_again(finding, 1)).files == ("src/a/total.py",)
 
 
 @pytest.mark.parametrize(

@@ -37,8 +37,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     for pad in pads:
         # What was opened by mistake was not read for the module.
         wrong = {finding.data["wrong"] for finding in read_abandon.detect([pad])}
-        read = [path for path, entry in pad.files if entry.reads and path not in wrong]
-        read = read[:_MOST_FILES]
+        read = [path for path in pad.files_to_read() if path not in wrong][:_MOST_FILES]
         for module in sorted({*modules_of(pad.edited_files())} - {"tests"})[:4]:
             if len(read) >= _LEAST_FILES:
                 step = min(entry.first_step for _, entry in pad.files)
