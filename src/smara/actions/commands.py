@@ -147,8 +147,8 @@ _CHECK_RUN = re.compile(
 _BUILD = re.compile(
     r"^make(?:\s+-\S+)*(?:\s+all)?$"
     r"|^(?:\S*/)?(?:webpack|esbuild|rollup|rustc|gcc|g\+\+|clang|cmake|ninja|javac|pre-commit)\b"
-    r"|^(?:docker|docker-compose|nx|turbo|deno|terraform|vite|npm|pnpm|yarn|bun)"
-    r"\s+(?:run\s+|compose\s+)?(?:\w{1,20}:)?(?:build|validate|plan|package|generate|codegen"
+    r"|^(?:nx|turbo|deno|terraform|vite|npm|pnpm|yarn|bun)"
+    r"\s+(?:run\s+)?(?:\w{1,20}:)?(?:build|validate|plan|package|generate|codegen"
     r"|check|fmt|lint)"
 )
 _QUERY = re.compile(

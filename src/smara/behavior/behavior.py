@@ -6,6 +6,7 @@ import builtins
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -164,12 +165,7 @@ class Behavior(Habits):
         """Store a session's scratchpads and work state for successors."""
         self._watcher.flush(session_id)
         if work_unit is not None:
-            unit = {
-                "methodology": work_unit.methodology,
-                "hierarchy": list(work_unit.hierarchy),
-                "label": work_unit.label,
-            }
-            text = redact(json.dumps(unit)).text
+            text = redact(json.dumps(asdict(work_unit))).text
             with self._store.database.write() as session:
                 row = self._store.get(session, session_id)
                 self._store.put(

@@ -503,6 +503,27 @@ def slow(script: Script, seconds: float, error: str | None = None) -> Script:
     )
 
 
+@pytest.mark.parametrize(
+    ("command", "error", "fix"),
+    [
+        (
+            "docker build .",
+            "exec /bin/sh: exec format error",
+            "docker build --platform linux/amd64 .",
+        ),
+        (
+            "docker compose build web",
+            "failed to solve: node:18-alpin: not found",
+            "docker compose build --pull web",
+        ),
+    ],
+)
+def test_the_build_of_an_image_that_another_command_mended_is_learned(command, error, fix):
+    script = Script().fail(command, error).run(fix).edit("src/a.py").green()
+    finding = only(script, "error_retry")
+    assert f"what worked: `{fix}`" in content(finding, 2)
+
+
 def test_a_command_that_is_slow_and_ran_out_of_time_is_a_trap():
     finding = only(slow(Script(), 120, "Command timed out after 2m"), "time_anomaly")
     assert "`make index` takes long here (up to 120 s in 3 sessions)" in content(finding, 3)
