@@ -16,7 +16,7 @@ from smara.core.escape import from_storable, to_storable
 from smara.core.events import HostEvent, is_duplicate_key, stem_of
 from smara.database.database import Session
 from smara.database.leases import Lease, Leases
-from smara.database.project_store import ProjectStore
+from smara.database.project_store import ProjectStore, Tombstones
 from smara.secrets.redact import dump_metadata
 
 
@@ -24,7 +24,11 @@ class IntakeStore(ProjectStore):
     """The keys of ingested events, in the table ``intake_events`` of one project."""
 
     def fresh(self, session: Session, events: Sequence[HostEvent]) -> list[HostEvent]:
-        """Return events not ingested before, each once, in order."""
+        """Return events not ingested before, each once, in order.
+
+        Those of a session that was erased afterwards do not come back.
+        """
+        events = self.unerased(session, events)
         stems = {_stem(event) for event in events} | {_hashed(event) for event in events}
         stored: dict[str, list[str]] = {}
         for stem, at_ms in self.rows(
@@ -45,6 +49,12 @@ class IntakeStore(ProjectStore):
                 found.append(event)
                 keys.append(key)
         return found
+
+    def unerased(self, session: Session, events: Sequence[HostEvent]) -> list[HostEvent]:
+        """Return events without those of sessions that were erased after them."""
+        names = {event.session_id for event in events}
+        erased = Tombstones(self.database, self.scope).erased(session, "thread", names)
+        return [each for each in events if each.at_ms > erased.get(each.session_id, -1)]
 
     def insert_events(self, session: Session, events: Iterable[HostEvent], now_ms: int) -> None:
         """Store the keys of events that are ingested in this transaction."""
@@ -91,6 +101,12 @@ class Intake:
         """Return events not ingested before, each once, in order."""
         with self._store.database.read() as session:
             return self._store.fresh(session, events)
+
+    def erased(self, kind: str, names: Iterable[str]) -> dict[str, int]:
+        """Return when names of a kind were erased, of those that were."""
+        stones = Tombstones(self._store.database, self._store.scope)
+        with self._store.database.read() as session:
+            return stones.erased(session, kind, names)
 
     def end(
         self,

@@ -160,6 +160,7 @@ class Importer:
         self._met: dict[str, set[str]] = {}
         """The messages of this dry run, by their thread."""
         self._hooked: dict[str, Counter[tuple[str, str]]] = {}
+        self._erased: dict[str, int] = {}
         self._report = ImportReport("", "jsonl")
         self._batch: list[Imported] = []
         self._is_foreign = False
@@ -195,6 +196,8 @@ class Importer:
                 self._report.counted[record.kind, record.reason] += 1
                 if record.thread is not None:
                     self._threads[record.thread.id] = record.thread
+            elif (record.message.created_at or 0) <= self._erased_at(record.thread.id):
+                self._report.counted["erased", "messages of an erased session"] += 1
             elif self._was_told_by_hooks(record):
                 self._report.counted["repeat", "words that a hook has told already"] += 1
             else:
@@ -204,7 +207,9 @@ class Importer:
             self._learner.flush()
         for thread in self._threads.values():
             self._report.threads.setdefault(thread.id, thread.kind)
-            if self._memory is not None and not self._dry_run:
+            # The title of an erased session is made of its words.
+            is_erased = self._erased_at(thread.id) >= 0
+            if self._memory is not None and not self._dry_run and not is_erased:
                 self._memory.threads.put(self._with_resource(thread))
         return self._report
 
@@ -267,6 +272,12 @@ class Importer:
         self._report.stored += appended.stored
         self._report.repeated += appended.repeated
 
+    def _erased_at(self, thread_id: str) -> int:
+        """Return when a session was erased, or -1."""
+        if self._memory is not None and thread_id not in self._erased:
+            self._erased |= self._memory.internals.intake.erased("thread", [thread_id])
+        return self._erased.setdefault(thread_id, -1)
+
     def _was_told_by_hooks(self, record: Imported) -> bool:
         """Return True if hooks have brought these words into the thread, under another id."""
         thread_id, message = record.thread.id, record.message
@@ -284,14 +295,15 @@ class Importer:
                 if each.metadata.get("source") == "hook"
             )
         hooked, content = self._hooked[thread_id], message.content
-        if not hooked or message.role not in ("user", "assistant"):
+        if self._memory is None or not hooked or message.role not in ("user", "assistant"):
             return False
         if not isinstance(content, str):
             is_text = all(part.type == "text" for part in content)
             content = "\n".join(part.text for part in content) if is_text else ""
         words = (message.role, content.strip())
         if not hooked[words]:
-            return False
+            erased = self._memory.internals.intake.erased
+            return bool(erased("said", ["\0".join((thread_id, *words))]))
         hooked[words] -= 1  # what was said twice was told twice
         return True
 

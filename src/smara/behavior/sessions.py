@@ -212,9 +212,11 @@ class Watcher:
     def _take(
         self, session: Session, events: Sequence[HostEvent], live: _Live | None = None
     ) -> WatchResult:
-        row = self._store.lock(session, events[0])
-        fresh = self._keys.fresh(session, events)
-        if not fresh:
+        row = fresh = None
+        if self._keys.unerased(session, events):
+            row = self._store.lock(session, events[0])
+            fresh = self._keys.fresh(session, events)
+        if row is None or not fresh:
             if live is not None:
                 live.version = None
             return WatchResult(0, len(events))

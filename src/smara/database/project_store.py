@@ -382,15 +382,19 @@ class Tombstones(ProjectStore):
             [(kind, self._hash(key, kind, name), erased_at) for name in names],
         )
 
-    def erased_at(self, session: Session, kind: str, name: str) -> int | None:
-        """Return when a name was erased, or None."""
-        # A store from which nothing was erased answers after the first of the two.
+    def erased(self, session: Session, kind: str, names: Iterable[str]) -> dict[str, int]:
+        """Return when names were erased, of those that were."""
+        # A store from which nothing was erased answers after the first question.
         key = self._salt(session)
-        row = key and session.one(
-            "SELECT erased_at FROM tombstones WHERE kind = ? AND hash = ?",
-            (kind, self._hash(key, kind, name)),
-        )
-        return int(row[0]) if row else None
+        hashes = {} if key is None else {self._hash(key, kind, name): name for name in names}
+        statement = "SELECT hash, erased_at FROM tombstones WHERE kind = ? AND hash IN (:some)"
+        return {
+            hashes[bytes(found)]: int(erased_at)
+            for part in parts(list(hashes))
+            for found, erased_at in session.all(
+                statement.replace(":some", marks(len(part))), (kind, *part)
+            )
+        }
 
     def _salt(self, session: Session) -> bytes | None:
         row = session.one(

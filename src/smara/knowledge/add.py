@@ -324,7 +324,7 @@ class Adder:
         if row is not None and row[1] in ("rejected", "forgotten"):
             return f"the same words were {row[1]} before ({row[0]})"
         stones = Tombstones(store.database, store.scope)
-        if stones.erased_at(session, "words", fingerprint) is not None:
+        if stones.erased(session, "words", [fingerprint]):
             return "the same words were erased before"
         return None
 

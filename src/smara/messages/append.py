@@ -91,8 +91,7 @@ class Appender:
         oldest = min(now_ms if item.created_at is None else item.created_at for item in prepared)
         with self._store.database.write() as session:
             stones = Tombstones(self._store.database, self._store.scope)
-            erased_at = stones.erased_at(session, "thread", thread_id)
-            if erased_at is not None and oldest <= erased_at:
+            if oldest <= stones.erased(session, "thread", [thread_id]).get(thread_id, oldest - 1):
                 raise InvalidInputError(
                     f"Thread {thread_id!r} was erased; what was said before that is not stored"
                     " again."

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from smara.core.escape import from_storable
+from smara.core.ids import key_of
 from smara.core.scope import Scope
 from smara.core.terms import expand
 from smara.core.text import analyze_chunks, words
@@ -19,6 +20,7 @@ from smara.database.database import Database, Session, marks, parts
 from smara.database.fulltext import IndexRow, RecordKind, Within, row_of
 from smara.database.project_store import Tombstones
 from smara.privacy.models import ErasePlan
+from smara.privacy.rows import RowReader
 from smara.privacy.tables import RECORDS, TABLES
 from smara.privacy.walk import Walk
 
@@ -28,6 +30,7 @@ _INDEXED: tuple[tuple[str, RecordKind], ...] = (
     ("tasks", "task"),
     ("observations", "observation"),
     ("memories", "memory"),
+    ("memories", "decision"),
     ("working_memory", "working"),
     ("commits", "commit"),
 )
@@ -67,8 +70,8 @@ class Eraser:
     def erase(self, now_ms: int, person: str | None, is_project: bool) -> None:
         """Remove everything, and leave tombstones."""
         vocabulary = self._vocabulary()
-        self._bury(now_ms)
         shells = self._shells()
+        self._bury(now_ms, shells)
         self._forget_observed()
         for name, kind in _INDEXED:
             self._database.records.remove(self._session, kind, sorted(self._walk.rows[name]))
@@ -99,28 +102,46 @@ class Eraser:
         for part in parts(sorted(numbers)):
             self._run(statement.replace(":some", marks(len(part))), part)
 
-    def _bury(self, now_ms: int) -> None:
+    def _bury(self, now_ms: int, shells: Sequence[tuple[Any, ...]]) -> None:
+        """Write salted hashes of what goes, so that no import brings it back."""
         stones, salt = Tombstones(self._database, self._scope), secrets.token_bytes(32)
-        walk = self._walk
+        walk, reader = self._walk, RowReader(self._database, self._session, self._scope)
         stones.add(self._session, "thread", sorted(walk.sessions), now_ms, salt)
         for table in RECORDS:
             owner = table.owner and table.refs[table.owner]
-            if not walk.is_numbered(table) or len(table.key) != 1:
-                continue
-            shown = f"t.{table.key[0]}, {f't.{table.owner}' if table.owner else 'NULL'}"
-            rows = walk.among(table.name, "no", walk.rows[table.name], shown)
             # A row does not come back without the row that it belongs to.
-            gone = walk.rows[owner] if isinstance(owner, str) else set()
-            names = {str(key) for key, above in rows if above not in gone}
-            stones.add(self._session, table.name, sorted(names), now_ms, salt)
-        prints = walk.among("memories", "no", walk.rows["memories"], "t.fingerprint")
+            above = walk.rows[owner] if isinstance(owner, str) else set()
+            if walk.is_numbered(table):
+                numbers = walk.rows[table.name]
+                if above:
+                    shown = f"t.no, t.{table.owner}"
+                    rows = walk.among(table.name, "no", numbers, shown)
+                    numbers = {no for no, owner_no in rows if owner_no not in above}
+                conditions = [
+                    (f"t.no IN ({marks(len(part))})", part) for part in parts(sorted(numbers))
+                ]
+            else:
+                conditions = [
+                    (where, given) for name, where, given in walk.loose if name == table.name
+                ]
+            for where, values in conditions:
+                names = list(reader.names(table, where, values))
+                stones.add(self._session, table.name, names, now_ms, salt)
+        for row in walk.among("tasks", "no", walk.rows["tasks"], "t.id, t.short_id"):
+            stones.add(self._session, "task", map(key_of, map(str, row)), now_ms, salt)
+        prints = walk.among("memories", "no", walk.rows["memories"] - walk.partial, "t.fingerprint")
         stones.add(self._session, "words", (str(row[0]) for row in prints), now_ms, salt)
+        # A hook tells the words of a message under another id than the transcript.
+        threads = {row[1] for row in shells}
+        ids: dict[int, str] = dict(walk.among("threads", "no", threads, "t.no, t.id"))
+        words = ("\0".join((ids[row[1]], row[4], from_storable(row[10]).strip())) for row in shells)
+        stones.add(self._session, "said", words, now_ms, salt)
 
     def _shells(self) -> list[tuple[Any, ...]]:
         """Return the erased messages of threads that stay."""
         shown = (
             "t.no, t.thread_no, t.seq, t.id, t.role, t.token_count, t.token_method, t.client_id,"
-            " t.created_at, t.sealed_at, t.raw_content, t.term_count"
+            " t.created_at, t.sealed_at, t.raw_content, t.term_count, t.metadata"
         )
         rows = self._walk.among("messages", "no", self._walk.rows["messages"], shown)
         return [row for row in rows if row[1] not in self._walk.rows["threads"]]
@@ -133,13 +154,17 @@ class Eraser:
             row[0]: row[1]
             for row in self._walk.among("threads", "no", threads, "t.no, t.resource_id")
         }
-        for no, thread_no, seq, name, role, *counts, text, term_count in shells:
+        for no, thread_no, seq, name, role, *counts, text, term_count, metadata in shells:
+            # An import looks there for messages that hooks have brought.
+            is_hooked = json.loads(metadata or "{}").get("source") == "hook"
+            counts[-1] = counts[-1] or counts[-2]  # sealed: nothing is added to it later
             self._run(
                 "INSERT INTO messages (project_no, no, thread_no, seq, id, role, token_count,"
-                " token_method, client_id, created_at, sealed_at, raw_content, term_count)"
-                f" VALUES ({int(self._project)}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (no, thread_no, seq, name, role, *counts, ERASED, terms.length),
-            )
+                " token_method, client_id, created_at, sealed_at, raw_content, term_count,"
+                f" metadata) VALUES ({int(self._project)}, {marks(13)})",
+                (no, thread_no, seq, name, role, *counts, ERASED, terms.length,
+                 '{"source":"hook"}' if is_hooked else None),
+            )  # fmt: skip
             row = IndexRow(
                 row_of(no), terms.prose, terms.code, project_no=self._project, thread_no=thread_no,
                 resource_id=owners[thread_no], role=role,

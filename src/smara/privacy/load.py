@@ -22,7 +22,7 @@ from smara.database.session import PART, Column, number, parts
 from smara.errors import DatabaseError, InvalidInputError, NotFoundError
 from smara.privacy.archive import FORMAT, MANIFEST, VERSION
 from smara.privacy.models import ArchiveReport
-from smara.privacy.rows import NUMBERS, exported_name, stored_value
+from smara.privacy.rows import NUMBERS, exported_name, row_name, stored_value
 from smara.privacy.tables import BY_NAME, JSON_COLUMNS, RECORDS, TableSpec
 from smara.secrets import redact, redact_value
 
@@ -196,7 +196,7 @@ class _Adder:
         self, table: TableSpec, batch: Sequence[Row], loops: list[tuple[Row, dict[str, Any]]]
     ) -> list[Row]:
         """Return the rows with numbers in place of keys; without those that name no row."""
-        ready = [self._checked(table, row) for row in batch if not self._is_erased(table, row)]
+        ready = [self._checked(table, row) for row in self._unerased(table, batch)]
         required = {each.name for each in self._columns[table.name] if each.is_required}
         for column, target in table.refs.items():
             if target == table.name:
@@ -218,11 +218,31 @@ class _Adder:
                 ready = [row for row in ready if row[column] is not None]
         return ready
 
-    def _is_erased(self, table: TableSpec, row: Row) -> bool:
-        if len(table.key) != 1 or table.key[0] not in row:
-            return False
-        name = str(row[table.key[0]])
-        return self._stones.erased_at(self._session, table.name, name) is not None
+    def _unerased(self, table: TableSpec, batch: Sequence[Row]) -> list[Row]:
+        """Return the rows without those that were erased here, or whose owner or session was."""
+        questions: list[tuple[str, Callable[[Row], Any]]] = [
+            (table.name, lambda row: [row.get(exported_name(table, name)) for name in table.key])
+        ]
+        if table.owner is not None and isinstance(owner := table.refs[table.owner], str):
+            name = exported_name(table, table.owner)
+            questions.append((owner, lambda row: row.get(name)))
+        if table.session is not None:
+            questions.append(("thread", lambda row: row.get(str(table.session))))
+        if table.name == "memories":
+            is_own = "user_taught"
+            questions.append(
+                ("words", lambda row: None if row.get("source") == is_own else row["fingerprint"])
+            )
+        left = list(batch)
+        for kind, key_of in questions:
+            names = [_name(key_of(row)) for row in left]
+            erased = self._stones.erased(self._session, kind, {name for name in names if name})
+            left = [
+                row
+                for row, name in zip(left, names, strict=True)
+                if name not in erased or _goes_on(table, row, kind, erased[name])
+            ]
+        return left
 
     def _checked(self, table: TableSpec, row: Row) -> Row:
         columns = {
@@ -293,6 +313,20 @@ class _Adder:
             no = self._numbers(table, [key]).get(_hashable(key))
             statement = f"UPDATE {table.name} SET {column} = ? WHERE {where} AND {column} IS NULL"
             self._session.run(statement, (no, *values))
+
+
+def _name(key: Any) -> str:
+    """Return the name of a tombstone for a key; an empty one has none."""
+    values = key if isinstance(key, list) else [key]
+    return row_name(values) if values and values != [None] else ""
+
+
+def _goes_on(table: TableSpec, row: Row, kind: str, erased_at: int) -> bool:
+    """Return True for what happened in a conversation after it was erased."""
+    if kind not in ("thread", "threads") or table.holds != "records":
+        return False
+    at = row.get(table.times[-1] if table.times else "created_at")
+    return isinstance(at, int) and at > erased_at
 
 
 def _hashable(key: Any) -> Any:

@@ -61,6 +61,26 @@ class RowReader:
                 at += width
             yield line
 
+    def names(self, table: TableSpec, where: str, values: Sequence[Any]) -> Iterator[str]:
+        """Yield the names, for tombstones, of rows by a condition on ``t``."""
+        joins: list[str] = []
+        found = [
+            self._expressions(table, column, number, joins)
+            for number, column in enumerate(table.key)
+        ]
+        shown = ", ".join(each for expressions in found for each in expressions)
+        statement = (
+            f"SELECT {shown} FROM {table.name} t{''.join(joins)}"
+            f" WHERE t.project_no = {int(self._scope.project_no)} AND {where}"
+        )
+        for row in self._session.each(statement, values) if table.key else ():
+            at, key = 0, []
+            for expressions in found:
+                part = row[at : at + len(expressions)]
+                key.append(part[0] if len(part) == 1 else list(part))
+                at += len(expressions)
+            yield row_name(key)
+
     def statement(
         self, table: TableSpec, selection: Selection
     ) -> tuple[str, list[Any], Sequence[int]]:
@@ -156,6 +176,15 @@ def exported_name(table: TableSpec, column: str) -> str:
     'thread_id'
     """
     return f"{column.removesuffix('_no')}_id" if column in table.refs else column
+
+
+def row_name(key: Sequence[Any]) -> str:
+    """Return the name of a row, by which its tombstone is found.
+
+    >>> row_name(["m1"]), row_name(["t1", "blocks"])
+    ('m1', '["t1", "blocks"]')
+    """
+    return str(key[0]) if len(key) == 1 else json.dumps(key)
 
 
 def _json_value(table: TableSpec, column: Column, values: tuple[Any, ...]) -> Any:

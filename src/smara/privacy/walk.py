@@ -57,6 +57,8 @@ class Walk:
         """The first message to observe again, by record and thread."""
         self.generations: dict[int, int] = {}
         """The first generation of reflections that goes, by record."""
+        self.partial: set[int] = set()
+        """Memories that go and rest on other sources too, from which they may be learned again."""
         self.chosen: Counter[str] = Counter()
 
     def select(self, table: str, where: str, *values: Any) -> set[int]:

@@ -14,7 +14,7 @@ from smara.core.clock import check_time
 from smara.core.ids import key_of
 from smara.core.scope import require_id
 from smara.core.validate import one_of
-from smara.database.project_store import plain_value
+from smara.database.project_store import Tombstones, plain_value
 from smara.errors import DependencyCycleError, InvalidInputError
 from smara.secrets.redact import clean_name
 from smara.tasks.change import TaskChange, TaskJournal, dependency_facts, restore_fields
@@ -84,6 +84,11 @@ class TaskImporter:
             self._refused.append(TaskRefusal(name, "task", str(error)))
             return
         no = _find(turn, task_id, short_id)
+        names = [key_of(each) for each in (task_id, short_id) if each is not None]
+        stones = Tombstones(turn.store.database, turn.store.scope)
+        if no is None and stones.erased(turn.session, "task", names):
+            self._refused.append(TaskRefusal(name, "task", "it was erased here"))
+            return
         if no is None:
             claimed_at = fields["updated_at"] if fields["status"] == "in_progress" else None
             no = turn.insert(
@@ -95,8 +100,7 @@ class TaskImporter:
             self._updated.add(no)
         else:
             needed = []
-        for given in filter(None, (task_id, short_id)):
-            self._numbers[key_of(given)] = no
+        self._numbers |= dict.fromkeys(names, no)
         self._dependencies += [_Dependency(no, name, other, type_) for other, type_ in needed]
 
     def _bring_up_to_date(

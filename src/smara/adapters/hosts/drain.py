@@ -278,6 +278,9 @@ def _take_in(
         if (file.agent, file.event) == NOTICE:
             # Something was said as it had been prepared: its receipt is written now.
             notice = json.loads(file.payload)
+            erased = project.internals.intake.erased("thread", [notice["session_id"]])
+            if file.at_ms <= max(erased.values(), default=-1):
+                continue
             project.moments.deliver(
                 notice["told"],
                 session_id=notice["session_id"],
