@@ -359,3 +359,47 @@ def test_ids_of_old_projects_are_still_taken(old, where_empty, app):
     with smara.open(where_empty, project="app-old", new_id=CountingIds()) as memory:
         assert (memory.project, len(memory.projects.list())) == ("app-old", 1)
     assert isinstance(memory.projects, Projects)
+
+
+TOKEN = "ghp_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx"
+
+
+PLACES = "projects", "project_places", "memories", "code_trees", "code_anchors", "line_notes"
+
+
+def rows(memory) -> str:
+    """Every row of the tables that know where things are, as text."""
+    with memory.internals.database.read() as session:
+        return "\n".join(
+            str(row) for table in PLACES for row in session.all(f"SELECT * FROM {table}")
+        )
+
+
+def test_a_repository_below_a_folder_with_a_secret_in_its_name_is_known_without_it(
+    project, where, tmp_path
+):
+    shop = new_repository(tmp_path / TOKEN / "shop", commit=None)
+    (shop / "cart.py").write_text("def total():\n    return 1\n")
+    git(shop, "add", "-A")
+    git(shop, "commit", "-q", "-m", "Round totals down because the bank does")
+    (shop / "sub").mkdir()
+    assert project(shop) == project(shop / "sub")
+    with smara.open(where, embedder="off") as memory:
+        memory.commits.update()
+        memory.commits.write_notes()
+        memory.memories.remember("`total` in cart.py rounds down", files=["cart.py"])
+        with pytest.raises(InvalidInputError, match="holds a secret"):
+            memory.code.index(shop)
+        assert TOKEN not in rows(memory)
+
+
+def test_a_folder_with_a_secret_in_its_name_is_a_project_with_all_below_it(
+    project, where, tmp_path, monkeypatch
+):
+    folder = tmp_path / TOKEN
+    (folder / "notes" / "old").mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    with smara.open(where, embedder="off") as memory:
+        memory.projects.add_folder(str(folder))
+        assert TOKEN not in rows(memory)
+    assert project(folder) == project(folder / "notes" / "old") != project(tmp_path)

@@ -27,6 +27,7 @@ from smara.core.git import git_text, is_ancestor
 from smara.database.leases import Leases, host_name
 from smara.errors import InvalidInputError, NotFoundError
 from smara.secrets import redact
+from smara.secrets.redact import clean_id
 
 MOST_COMMITS = 20_000
 _NAMED_A_ROUND, _NOTED_A_ROUND = 400, 50
@@ -331,7 +332,7 @@ def _head_of(root: str | None) -> str:
 
 def _place_of(root: str) -> str:
     """Return a checked-out folder of this machine, since others may use the same database."""
-    return f"{host_name()}:{root}"
+    return clean_id(f"{host_name()}:{root}")
 
 
 def _is_gone(place: str) -> bool:

@@ -14,13 +14,14 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from smara.config import AUTO_PROJECT, Settings, default_actor, local_timezone
 from smara.core.clock import Clock
 from smara.core.git import Repository, find_repository, normalize_remote
 from smara.core.ids import IdMaker
-from smara.core.scope import Scope, require_id
+from smara.core.scope import Scope, lookup_id, require_id
 from smara.core.tokens import TokenCounter
 from smara.database.database import Database, Session
 from smara.errors import InvalidInputError, NotFoundError
@@ -170,11 +171,11 @@ class Projects:
         repository = find_repository(folder) if folder else None
         if repository is not None:
             return self.of_repository(repository, may_add)
-        inside = os.path.join(os.path.realpath(folder), "") if folder else ""
+        path = Path(os.path.realpath(folder)) if folder else Path()
         with self._database.read() as session:
             places = self._places(session, "'folder' AND l.host = ?", self._host)
-        above = [each for each in places if inside.startswith(os.path.join(each.path or "", ""))]
-        return max(above, key=lambda each: len(each.path or "")).scope if above else None
+        above = (lookup_id(str(each)) for each in (path, *path.parents))
+        return next((each.scope for there in above for each in places if each.path == there), None)
 
     def of_repository(self, repository: Repository, may_add: bool = True) -> Scope | None:
         """Return a git repository's project, created on first use.
@@ -220,10 +221,11 @@ class Projects:
         """
         path = os.path.realpath(folder)
         with self._locked() as session:
-            same = self._places(session, "'folder' AND l.host = ? AND l.path = ?", self._host, path)
+            given = (self._host, lookup_id(path))
+            same = self._places(session, "'folder' AND l.host = ? AND l.path = ?", *given)
             if same:
                 return same[0].scope
-            name = os.path.basename(path) or "folder"
+            name = lookup_id(os.path.basename(path)) or "folder"
             scope = self._insert(session, f"{name}-{self._new_id()[-8:]}", name)
             self._add(session, scope, "folder", path, (self._host, None, None, None, ""))
             return scope
@@ -309,7 +311,7 @@ class Projects:
     def _place(self, session: Session, repository: Repository) -> _Place | None:
         """Return the place at a repository's path on this machine."""
         rest = "'git' AND l.path = ? AND l.host IN (?, '')"
-        found = self._places(session, rest, repository.common_dir, self._host)
+        found = self._places(session, rest, lookup_id(repository.common_dir), self._host)
         return max(found, key=lambda each: (each.host, each.no), default=None)
 
     def _match(self, places: Sequence[_Place], repository: Repository) -> Scope | None:
@@ -327,7 +329,7 @@ class Projects:
                 and remote == theirs
                 and (
                     remote
-                    or place.path == repository.common_dir
+                    or place.path == lookup_id(repository.common_dir)
                     or (place.host in here and not place.has_commit(place.first_commit))
                 )
             ):
@@ -357,7 +359,8 @@ class Projects:
             scope = Scope(int(row[0]), str(row[1]))
             self._note(session, scope, "inherited", scope.project_id)
             return scope
-        scope = self._insert(session, f"{repository.name}-{self._new_id()[-8:]}", repository.name)
+        name = lookup_id(repository.name) or "repository"
+        scope = self._insert(session, f"{name}-{self._new_id()[-8:]}", name)
         if former is not None:
             self._note(session, scope, "successor", former.project_id)
         if row is not None:
@@ -398,7 +401,7 @@ class Projects:
         session.run(
             "INSERT INTO project_places (project_no, kind, path, created_at, host, first_commit,"
             " remote, proof, stamp) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (scope.project_no, kind, path, self._clock.now_ms(), *facts),
+            (scope.project_no, kind, lookup_id(path), self._clock.now_ms(), *facts),
         )
 
     def _note(self, session: Session, scope: Scope, kind: str, other: str) -> None:

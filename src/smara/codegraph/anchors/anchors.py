@@ -17,6 +17,7 @@ from smara.core.freshness import Freshness, Policy, combine_verdicts
 from smara.core.git import find_repository
 from smara.database.database import Session
 from smara.database.projects import ProjectContext
+from smara.secrets.redact import clean_id
 
 if TYPE_CHECKING:
     from smara.codegraph.git import GitFiles
@@ -332,7 +333,7 @@ def _is_named(anchor: Anchor, statement: AnchorStatement) -> bool:
 
 def _repository_of(root: str) -> str:
     repository = find_repository(root)
-    return repository.common_dir if repository is not None else root
+    return clean_id(repository.common_dir if repository is not None else root)
 
 
 def _key(anchor: NewAnchor) -> tuple[str, str, str, int | None]:

@@ -27,6 +27,7 @@ from smara.database.database import Session
 from smara.database.leases import Lease, host_name, is_gone
 from smara.database.projects import ProjectContext
 from smara.errors import BusyError, InvalidInputError, LeaseLostError
+from smara.secrets.redact import clean_id
 
 Progress = Callable[[int, int], None]
 
@@ -111,6 +112,12 @@ def index(
     if not os.path.isdir(tree.root):
         raise InvalidInputError(
             f"There is no folder {tree.root!r} to index. Give a folder.", field="root"
+        )
+    if clean_id(tree.root) != tree.root:
+        raise InvalidInputError(
+            "The path of this folder holds a secret, and an index would store it. Rename the"
+            " folder to index its code.",
+            field="root",
         )
     precise = PreciseIndex(tree.root, scip)
     clock = tree.clock
