@@ -13,6 +13,7 @@ from tests.contract.both import EACH_DATABASE
 from tests.contract.memory_place import learned, taught
 from tests.contract.moments_place import OFF, SEEN, TRAP, fail_before, opened
 
+TOKEN = "ghp_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx"
 pytestmark = EACH_DATABASE
 
 
@@ -136,6 +137,18 @@ def test_a_fact_with_its_evidence_is_told_unconfirmed_with_the_quotation(memory)
     told = memory.moments.start("s1")
     assert 'Seen: "QueueError: rules changed"' in told.text
     assert "1 noted memory waits for a person's review (`smara memories review`)." in told.text
+
+
+@pytest.mark.parametrize("words", ["continue", "/clear", TOKEN, "yes"])
+def test_a_session_of_which_one_word_is_known_opens_no_pack(memory, words):
+    memory.messages.add(thread_id="before", role="user", content=words)
+    assert memory.moments.start("now") is None
+
+
+@pytest.mark.parametrize("page", ["# Stack\n- \n", "- [ ] \n", "<!-- what we use -->\n"])
+def test_working_memory_without_a_word_opens_no_pack(memory, page):
+    memory.working.put(page)
+    assert memory.moments.start("now") is None
 
 
 def test_the_last_session_is_not_told_where_its_notes_come_from_outside(memory):
