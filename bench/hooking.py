@@ -26,6 +26,7 @@ _CAPTURE, INJECTING, INJECTING_MS = 1.5, 4.0, 150.0
 _TOOL = {"tool_name": "Read", "tool_use_id": "t", "tool_response": "x" * 2_000}
 _FAILING = {"tool_name": "Bash", "tool_input": {"command": "npm test"}}
 _ERROR = "Exit code 1\nError: Cannot find module 'left-pad'"
+_LARGE = "".join(f"GET /cart/{number} 200 in {number % 97} ms\n" for number in range(140_000))
 Case = tuple[str, str, dict[str, Any]]
 
 
@@ -214,6 +215,17 @@ def _cases(number: int) -> list[Case]:
             "injecting: a failure that is known",
             "PostToolUseFailure",
             {**failing, "session_id": f"c{number}", "error": _ERROR},
+        ),
+        # A host hands over what a tool printed whole, and the hook reads it before it answers.
+        (
+            "result of 4 MB: nothing known",
+            "PostToolUse",
+            {**failing, "session_id": f"k{number}", "tool_response": {"stdout": _LARGE}},
+        ),
+        (
+            "result of 4 MB: a failure that is known",
+            "PostToolUseFailure",
+            {**failing, "session_id": f"l{number}", "error": _LARGE + _ERROR},
         ),
         (
             "capture with a secret in it",
