@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from smara.context.models import Injection, Receipt
     from smara.core.events import HostEvent
     from smara.errors import SmaraError
-    from smara.memory import Memory
+    from smara.memory import Memory, copy_store
     from smara.memory import open_memory as open
     from smara.messages.models import Message, NewMessage, NewThread, Part, Thread
     from smara.search.models import Answer, Hit
@@ -31,6 +31,7 @@ __all__ = [
     "SmaraError",
     "Thread",
     "__version__",
+    "copy_store",
     "open",
     "open_async",
 ]
@@ -41,6 +42,7 @@ _WHERE = {
     "Memory": ("smara.memory", "Memory"),
     "SmaraError": ("smara.errors", "SmaraError"),
     "open": ("smara.memory", "open_memory"),
+    "copy_store": ("smara.memory", "copy_store"),
     "Message": ("smara.messages.models", "Message"),
     "NewMessage": ("smara.messages.models", "NewMessage"),
     "NewThread": ("smara.messages.models", "NewThread"),

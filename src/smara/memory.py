@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from smara.models.reranker import Reranker
     from smara.observations.models import Extractor
     from smara.observations.observations import CompactedThread
+    from smara.privacy.models import CopyReport
     from smara.search.models import (
         Answer,
         Hit,
@@ -559,6 +560,40 @@ def open_memory(
         database.close()
         raise
     return Memory(rooms)
+
+
+def copy_store(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    projects: Sequence[str] | None = None,
+    clock: Clock | None = None,
+) -> CopyReport:
+    """Copy a store, or some of its projects, into another.
+
+    Args:
+        source: A SQLite file or a PostgreSQL URL; it is only read.
+        target: A SQLite file or a PostgreSQL URL; a file is created, for its owner alone.
+        projects: The projects by name; all by default.
+        clock: The clock to read; the machine's without it.
+
+    Returns:
+        What was copied, and the checksums of both stores.
+
+    Raises:
+        NotFoundError: If there is no such store or project.
+        InvalidInputError: If both are one store, or the source needs a migration.
+        ConflictError: If the target holds other content.
+    """
+    from smara.privacy.copy import copy_between
+
+    places = (load_settings(db=os.fspath(source)), load_settings(db=os.fspath(target)))
+    return copy_between(
+        places,
+        open_database,
+        projects=projects,
+        clock=clock or SystemClock(),
+    )
 
 
 def open_database(settings: Settings, vfs: str | None = None) -> Database:

@@ -102,6 +102,7 @@ CALLS = {
     "backup": ["NEW"],
     "erase": ["--message", "login:2", "--yes"],
     "restore": ["BACKUP", "--yes"],
+    "copy": ["BACKUP", "NEW"],
     "search": ["LoginSchema"],
     "complete": ["log"],
     "observe": ["login"],
@@ -151,7 +152,7 @@ def words_of(call: str, file: str) -> list[str]:
         name: str(Path(file).with_name(path))
         for name, path in (("TRACKER", "issues.jsonl"), ("RULES", "rules.md"), ("NEW", "new.zip"))
     }
-    if call == "restore":
+    if call in ("restore", "copy"):
         files["BACKUP"] = smara("backup", f"{file}.db", "--json").data["path"]
     if "MEMORY" in CALLS[call]:
         noted = (

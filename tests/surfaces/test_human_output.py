@@ -324,6 +324,7 @@ ELSEWHERE = {
     "decisions why": "test_decisions_command::test_why_shows_the_chain_and_the_trust",
     "backup": "test_privacy_commands::test_backup_and_restore_to_another_place",
     "restore": "test_privacy_commands::test_restore_says_where_the_former_store_is",
+    "copy": "test_privacy_commands::test_copy_says_what_is_in_both_and_merges_the_second_time",
     "export": ("test_privacy_commands::test_export_as_text_goes_to_standard_output_or_a_file"),
     "erase": "test_privacy_commands::test_erase_shows_first_and_erases_with_yes",
     "mcp": "test_mcp_stdio",

@@ -111,3 +111,29 @@ def test_reader_that_holds_the_store_is_no_obstacle_to_the_rows(store):
     assert "bytes" not in call("doctor").out
     with open(store, "rb") as file:
         assert b"LoginSchema" not in file.read()
+
+
+def test_copy_says_what_is_in_both_and_merges_the_second_time(store, tmp_path):
+    target = str(tmp_path / "copy.db")
+    done = call("copy", store, target)
+    assert done.code == 0, done.err
+    assert "4 messages" in done.out
+    assert "Every row was read in both stores and is equal" in done.out
+    assert all(len(line) <= 80 or "/" in line for line in done.out.splitlines())
+    with smara.open(target) as memory:
+        assert memory.threads.totals()["messages"] == 4
+
+
+def test_copy_tells_programs_the_checksum_of_every_table(store, tmp_path):
+    done = call("copy", store, str(tmp_path / "copy.db"), "--json").data
+    assert done["tables"]["messages"]["rows"] == 4
+    assert len(done["tables"]["messages"]["sha256"]) == 64
+    assert done["rows"] == sum(each["rows"] for each in done["tables"].values())
+    assert not done["isResumed"]
+
+
+def test_copy_of_what_is_not_there_makes_no_file(store, tmp_path):
+    assert call("copy", str(tmp_path / "none.db"), str(tmp_path / "copy.db")).code == 3
+    assert call("copy", store, str(tmp_path / "copy.db"), "nowhere").code == 3
+    assert call("copy", store, store).code == 2
+    assert [each.name for each in tmp_path.glob("*.db")] == ["smara.db"]

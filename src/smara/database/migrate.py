@@ -12,12 +12,14 @@ from functools import cache
 from smara.core.clock import Clock
 from smara.database.database import Database, DatabaseKind, Session
 from smara.database.session import number
-from smara.errors import SchemaTooNewError
+from smara.errors import ConflictError, SchemaTooNewError
 
 _NAME = re.compile(r"(\d{4})_(\w+)\.sql")
 
-HEAD = 31
+HEAD = 32
 """The number of the newest migration; kept by hand so that opening need not list the folder."""
+COPYING = 1_000_000
+"""The number that a store has while a copy is written into it: half a store must not be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,11 @@ def schema_version(database: Database, session: Session) -> int:
 
 
 def _refuse_newer(version: int) -> None:
+    if version == COPYING:
+        raise ConflictError(
+            "A copy into this store is not finished. Call `smara copy` again as before; it goes on"
+            " where it was."
+        )
     if version > HEAD:
         raise SchemaTooNewError(
             f"This database has schema {version}, and this Smara knows up to {HEAD}. "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -135,3 +136,36 @@ class EraseReceipt:
     def is_clean(self) -> bool:
         """True if no trace was found."""
         return not self.traces
+
+
+@dataclass(frozen=True, slots=True)
+class TableCheck:
+    """The rows of a table that were compared in both stores."""
+
+    rows: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class CopyReport:
+    """A copy that was made and checked."""
+
+    source: str
+    target: str
+    projects: Mapping[str, str]
+    """The projects by name, each with its name in the target."""
+    is_resumed: bool
+    """True if it went on with a copy that had been interrupted."""
+    tables: Mapping[str, TableCheck]
+    """Rows and checksum by table, the same in both stores."""
+
+    @property
+    def rows(self) -> int:
+        """The number of rows, of all tables together."""
+        return sum(each.rows for each in self.tables.values())
+
+    @property
+    def sha256(self) -> str:
+        """One checksum for all tables."""
+        lines = "".join(f"{name} {each.sha256}\n" for name, each in sorted(self.tables.items()))
+        return hashlib.sha256(lines.encode()).hexdigest()

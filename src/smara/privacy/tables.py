@@ -191,7 +191,7 @@ TABLES: tuple[TableSpec, ...] = (
     *_machine(
         "migrations", "leases", "model_switch", "project_places", "project_notes", "sessions",
         "observation_failures", "behavior_jobs", "intake_events", "intake_hosts", "intake_jobs",
-        "erasures", "tombstones",
+        "erasures", "tombstones", "copies",
     ),
 )  # fmt: skip
 RECORDS: tuple[TableSpec, ...] = tuple(table for table in TABLES if table.holds == "records")

@@ -182,11 +182,9 @@ class RecordSource(Protocol):
 
     def total(self, session: Session) -> int:
         """Return how many this project has."""
-        ...
 
     def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
         """Return records by number as hits, without those retired or gone."""
-        ...
 
 
 Find = Callable[[Session, QueryIntent, "Vector | None", int | None, SearchFilter], SourceMatches]

@@ -291,7 +291,6 @@ class SymbolTable(Protocol):
 
         ``None`` if it is not indexed or not code.
         """
-        ...
 
     def named(self, names: Collection[str], limit: int) -> dict[str, list[Symbol]]:
         """Return the definitions of each name, at most ``limit`` of each.
@@ -301,7 +300,6 @@ class SymbolTable(Protocol):
         Asked once per file with all the names that need it, so that a database answers in one
         statement.
         """
-        ...
 
 
 class MemoryTable:

@@ -49,6 +49,7 @@ COMMANDS = {
     "erase": "Erase things for good, with all that was made from them.",
     "backup": "Write a backup while the store is in use.",
     "restore": "Restore a backup or an archive.",
+    "copy": "Copy a store into another: SQLite, PostgreSQL, either way.",
     "search": "Search everything Smara remembers.",
     "complete": "List words and names that begin with a prefix.",
     "observe": "Observe the new messages of a thread.",
@@ -91,7 +92,7 @@ _MODULES = {
     "version": "status", "index": "doctor", "hook": "worker", "embeddings": "models",
     "complete": "search", "completion": "status", "import": "import_files",
     "remember": "memories.change", "export": "privacy", "backup": "privacy",
-    "restore": "privacy", "erase": "privacy",
+    "restore": "privacy", "erase": "privacy", "copy": "privacy",
 }  # fmt: skip
 
 

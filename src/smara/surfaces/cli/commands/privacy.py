@@ -1,4 +1,4 @@
-"""Define `smara backup`, `restore`, `export` and `erase`."""
+"""Define `smara backup`, `restore`, `copy`, `export` and `erase`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ import click
 
 from smara.doctor import processes_holding
 from smara.errors import InvalidInputError
+from smara.memory import copy_store
 from smara.privacy.models import (
     FORMATS,
     BackupReport,
+    CopyReport,
     ErasePlan,
     EraseReceipt,
     ExportReport,
@@ -74,6 +76,32 @@ def restore_command(call: Invocation, file: str, yes: bool) -> Reply:
     output.say(f"Restored {file}: {_summary(report.counts)}.")
     if report.saved_as:
         output.say(f"What was there before is in {report.saved_as}.")
+
+
+@click.command("copy")
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@click.argument("projects", metavar="[PROJECT]...", nargs=-1)
+@common
+def copy_command(call: Invocation, source: str, target: str, projects: tuple[str, ...]) -> Reply:
+    """Copy the store FROM into the store TO, or only some projects.
+
+    Each is a SQLite file or a PostgreSQL URL; a new file is for you alone.
+    Ids, dates, history, indexes and vectors come along. FROM is only read,
+    while others may write to it. A copy that was interrupted goes on where
+    it was when you call it again. At the end every row of both is compared.
+    """
+    names = [*projects, *filter(None, [call.project])]
+    report = copy_store(source, target, projects=names or None)
+    yield {**_json(report), "rows": report.rows, "sha256": report.sha256}
+    output.say(
+        f"Copied {report.source} to {report.target}"
+        f"{', from where it was interrupted' if report.is_resumed else ''}:",
+        f"{output.count(len(report.projects), 'project')},"
+        f" {_summary({name: each.rows for name, each in report.tables.items()})}.",
+        "Every row was read in both stores and is equal; checksum of all tables:",
+        report.sha256,
+    )
 
 
 @click.command("export")
@@ -211,7 +239,7 @@ def _text(call: Invocation, file: str | None, form: Any) -> Reply:
 
 
 def _json(
-    report: BackupReport | RestoreReport | ExportReport | ErasePlan | EraseReceipt,
+    report: BackupReport | RestoreReport | CopyReport | ExportReport | ErasePlan | EraseReceipt,
 ) -> dict[str, Any]:
     return {
         re.sub(r"_(.)", lambda hit: hit[1].upper(), name): value
