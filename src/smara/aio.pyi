@@ -144,6 +144,7 @@ from smara.privacy.models import (
     EraseReceipt,
     ExportFormat,
     ExportReport,
+    KindReport,
     RestoreReport,
 )
 from smara.rooms import Rooms
@@ -1118,6 +1119,12 @@ class AsyncPrivacy:
     async def problems(self) -> list[str]: ...
     async def finish_erase(self) -> bool: ...
 
+class AsyncRetention:
+    async def list(self, deadline_seconds: float = ...) -> list[KindReport]: ...
+    async def plan(self) -> dict[str, int]: ...
+    async def run_due(self, seconds: float = ...) -> int: ...
+    async def erase(self) -> dict[str, int]: ...
+
 class AsyncProjects:
     async def named(self, project_id: str) -> Scope: ...
     async def at(
@@ -1182,6 +1189,7 @@ class AsyncMemory:
     embeddings: AsyncEmbeddings
     models: AsyncModels
     privacy: AsyncPrivacy
+    retention: AsyncRetention
     projects: AsyncProjects
     worker: AsyncWorker
     def __init__(self, memory: Memory) -> None: ...

@@ -200,6 +200,10 @@ class Settings:
     """Whether an agent that asks between its steps is told what it has noted itself."""
     moment_prefetch: bool = False
     """Whether it is given the contents of files that such work nearly always reads."""
+    retention: str | None = None
+    """How long records are kept, where it should be otherwise: a table of limits such as
+    ``messages_days = 90``; see the guide of privacy.
+    """
     models_enabled: bool = True
     """``false`` stops every call of a model, whatever else is set."""
 
@@ -386,6 +390,8 @@ def _check(name: str, value: Any, source: str) -> Any:
         value = float(value)
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
+    if name == "retention" and isinstance(value, Mapping):
+        value = "; ".join(f"{key} = {each}" for key, each in value.items())
     if kind is bool and not isinstance(value, bool):
         raise ConfigError(f"{source}: {name} must be true or false, not {value!r}.")
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):

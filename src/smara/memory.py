@@ -85,6 +85,7 @@ class Memory:
     embeddings = Room(Rooms.embeddings, "The vectors: their state, making them, changing models.")
     models = Room(Rooms.models, "Language models, within their budget.")
     privacy = Room(Rooms.privacy, "Yours to take along: backup, export and import.")
+    retention = Room(Rooms.retention, "How long each kind of record is kept.")
     projects = Room(Rooms.projects, "The projects of this store.")
     worker = Room(Rooms.worker, "Observes the idle threads of this project.")
 
@@ -418,6 +419,7 @@ class Memory:
                 "toReview": memories.to_review,
             },
             "models": self.models.status(),
+            "retention": [each.as_json() for each in self.retention.list()],
             "store": rooms.database.facts(),
         }
 

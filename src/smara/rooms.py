@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from smara.observations.store import ObservationStore
     from smara.observations.worker import StoreWorker, Worker
     from smara.privacy.privacy import Privacy
+    from smara.privacy.retention import Retention
     from smara.search.code import CodeTrees
     from smara.search.index import Index
     from smara.search.locate import CodeLocator
@@ -96,7 +97,9 @@ class Rooms:
         return other
 
     def start(self) -> None:
-        """Start embedding in the background, if the settings say so."""
+        """Refuse invalid rules, and start embedding in the background."""
+        if self.settings.retention:
+            self.retention  # noqa: B018 - what is misspelled there would be kept for ever
         if self.settings.embed_in_background and self.settings.embedder != "off":
             self.database.on_write = lambda: self.vectors.background.wake()
 
@@ -333,7 +336,7 @@ class Rooms:
             extractors=self.overrides.extractors,
             embed=self._embed_a_while,
             gate=self.outages,
-            learn=lambda: self.behavior.run_due().total,
+            learn=lambda: self.behavior.run_due().total + self.retention.run_due(),
             judge_code=lambda session, numbers: self._judge_code(session, "observation", numbers),
         )
 
@@ -460,6 +463,12 @@ class Rooms:
         from smara.privacy.privacy import Privacy
 
         return Privacy(self.project, self.projects, self.index, recount=self._recount)
+
+    @cached_property
+    def retention(self) -> Retention:
+        from smara.privacy.retention import Retention
+
+        return Retention(self.project, self.index, recount=self._recount)
 
     def _recount(self, scope: Scope) -> None:
         """Count a project's tasks and memories again."""

@@ -119,5 +119,5 @@ def test_keys_are_forgotten_after_a_month(memory, clock):
     event = prompt("a")
     take(memory, event)
     clock.advance(31 * 86_400)
-    assert memory.internals.intake.prune() == 1
+    memory.retention.run_due()
     assert take(memory, event) == [event]

@@ -137,3 +137,33 @@ def test_copy_of_what_is_not_there_makes_no_file(store, tmp_path):
     assert call("copy", store, str(tmp_path / "copy.db"), "nowhere").code == 3
     assert call("copy", store, store).code == 2
     assert [each.name for each in tmp_path.glob("*.db")] == ["smara.db"]
+
+
+def test_status_shows_every_kind_with_its_rule(store, monkeypatch):
+    monkeypatch.setenv("SMARA_RETENTION", "messages_days=90; receipts_mib=8")
+    shown = call("status")
+    assert shown.code == 0, shown.err
+    lines = dict(line.split("\t", 1) for line in shown.out.splitlines() if "\t" in line)
+    assert lines["messages"].split("\t")[-2] == "90 days"
+    assert lines["receipts"].split("\t")[-2] == "180 days, 8 MiB"
+    assert lines["closed tasks"].split("\t")[-2] == "for ever"
+
+
+def test_what_is_past_its_rule_is_listed_and_erased(store, monkeypatch):
+    monkeypatch.setenv("SMARA_RETENTION", "messages_rows=1")
+    shown = call("erase", "--expired")
+    assert "Would erase" in shown.out
+    assert "Nothing was changed." in shown.out
+    done = call("erase", "--expired", "--yes", "--json")
+    assert done.data["rows"]["messages"] > 0
+    assert call("erase", "--expired", "--json").data["rows"] == {}
+    with open(store, "rb") as file:
+        assert b"LoginSchema" not in file.read()
+    assert call("erase", "--expired", "--thread", "login").code == 2
+
+
+def test_rule_that_is_misspelled_is_refused_at_every_door(store, monkeypatch):
+    monkeypatch.setenv("SMARA_RETENTION", "mesages_days=9")
+    refused = call("search", "login")
+    assert refused.code == 5
+    assert "'mesages_days' is not a kind with a unit" in refused.err

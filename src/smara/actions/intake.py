@@ -74,18 +74,10 @@ class IntakeStore(ProjectStore):
             ],
         )
 
-    def delete_events(self, session: Session, before_ms: int) -> int:
-        return session.run(
-            self.sql("DELETE FROM intake_events WHERE project_no = :project AND taken_at < ?"),
-            (before_ms,),
-        )
-
 
 SILENT_SESSION_MS = 2 * 3_600_000
 """A session without an event for so long is over, even if its host never says so."""
 MOST_ATTEMPTS = 5
-KEEP_KEYS_MS = 30 * 86_400_000
-"""A spool that waited longer than this may be taken in twice; it is bounded to about a week."""
 _FIRST_WAIT_MS = 60_000
 
 
@@ -229,11 +221,6 @@ class Intake:
         with self._store.database.write() as session:
             values = (job.kind, to_storable(job.session_id), job.due_at)
             session.run(self._store.sql(statement), (to_storable(reason), due_at, *values))
-
-    def prune(self) -> int:
-        """Delete the keys of events from long ago; return how many."""
-        with self._store.database.write() as session:
-            return self._store.delete_events(session, self._clock.now_ms() - KEEP_KEYS_MS)
 
 
 def _stem(event: HostEvent) -> str:

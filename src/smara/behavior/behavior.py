@@ -10,7 +10,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from smara.actions.intake import KEEP_KEYS_MS, SILENT_SESSION_MS, IntakeStore
+from smara.actions.intake import SILENT_SESSION_MS
 from smara.behavior import work_state
 from smara.behavior.finalize import (
     SUBTASKS_PROMOTED_AFTER,
@@ -442,9 +442,6 @@ class Behavior(Habits):
 
     def _prune(self) -> int:
         pruned = self._memories.prune()
-        keys = IntakeStore(self._store.database, self._store.scope)
-        with self._store.database.write() as session:
-            keys.delete_events(session, self._clock.now_ms() - KEEP_KEYS_MS)
         return len(pruned.deprecated) + len(pruned.deleted)
 
     def qa_report(

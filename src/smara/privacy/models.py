@@ -1,4 +1,4 @@
-"""Define what backups, exports and imports report."""
+"""Define what backups, exports, imports, erases and retention report."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 ExportFormat = Literal["zip", "json", "markdown", "claude-md", "agents-md"]
 FORMATS: tuple[ExportFormat, ...] = get_args(ExportFormat)
@@ -169,3 +169,50 @@ class CopyReport:
         """One checksum for all tables."""
         lines = "".join(f"{name} {each.sha256}\n" for name, each in sorted(self.tables.items()))
         return hashlib.sha256(lines.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionRule:
+    """The limits of one kind; 0 is no limit."""
+
+    days: int = 0
+    rows: int = 0
+    mib: int = 0
+
+    @property
+    def is_bounded(self) -> bool:
+        """True if anything may go."""
+        return bool(self.days or self.rows or self.mib)
+
+    def __str__(self) -> str:
+        limits = ((self.days, "days"), (self.rows, "rows"), (self.mib, "MiB"))
+        return ", ".join(f"{most:,} {unit}" for most, unit in limits if most) or "for ever"
+
+
+@dataclass(frozen=True, slots=True)
+class KindReport:
+    """One kind of record: its rule, and what is stored of it."""
+
+    kind: str
+    rule: RetentionRule
+    rows: int | None
+    """None if it took too long to measure."""
+    size_bytes: int | None
+    """The bytes of its values, without indexes and vectors."""
+    oldest_at: int | None
+    kept_at: int | None
+    """When it was last brought down to its rule."""
+    removed: int
+    """How many rows went since the beginning."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as the status shows it."""
+        return {
+            "kind": self.kind,
+            "rule": str(self.rule),
+            "rows": self.rows,
+            "bytes": self.size_bytes,
+            "oldestAt": self.oldest_at,
+            "keptAt": self.kept_at,
+            "removed": self.removed,
+        }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import smara
+from smara.privacy.retention import KINDS
 from smara.privacy.rows import RowReader, Selection
 from smara.privacy.tables import BY_NAME, JSON_COLUMNS, RECORDS, TABLES
 
@@ -67,3 +68,23 @@ def test_no_large_table_is_sorted_in_memory_to_be_exported(tmp_path):
                 statement, values, _ = reader.statement(BY_NAME[name], Selection(viewer="ann"))
                 plan = session.all(f"EXPLAIN QUERY PLAN {statement}", values)
                 assert "TEMP B-TREE" not in str(plan), name
+
+
+def test_every_table_has_a_rule_or_says_what_bounds_it():
+    """A journal that a migration adds does not grow for ever because its author did not think."""
+    for table in TABLES:
+        owner = table.refs.get(table.owner or "")
+        if table.keep is None:
+            assert table.holds == "copies" or owner, table.name
+        elif table.keep.kind:
+            assert table.keep.at, table.name
+        else:
+            assert table.keep.why, table.name
+
+
+def test_rules_name_columns_that_are_there(where):
+    """Every kind can be measured, and has rows that are past a rule or none."""
+    everything = "; ".join(f"{kind}_{unit}=9" for kind in KINDS for unit in ("days", "rows", "mib"))
+    with smara.open(where, embedder="off", retention=everything) as memory:
+        assert [each.kind for each in memory.retention.list()] == list(KINDS)
+        assert memory.retention.plan() == {}

@@ -110,6 +110,7 @@ def drain(
             run_jobs(project, done, lambda: clock() < until, is_quick=is_quick)
             if not is_quick and clock() < until:
                 project.behavior.run_due()
+                project.retention.run_due()
                 project.decisions.update(
                     idle_seconds=IDLE_SECONDS, has_time=lambda: clock() < until
                 )

@@ -34,7 +34,6 @@ from smara.database.database import Session
 from smara.errors import InvalidInputError, NotFoundError, SmaraError
 from smara.knowledge.memories import Memories
 
-KEPT_DAYS = 180
 EMPTYING = ("compact", "clear")
 """After a start for these reasons a session's context holds nothing of what was said before."""
 _SHORT = 200
@@ -428,9 +427,6 @@ def injection_of(plain: Mapping[str, Any]) -> Injection:
         ) from None
 
 
-_DAY_MS = 86_400_000
-
-
 def _hearer(event: HostEvent) -> str:
     """Who was told: a helper of an agent has a context of its own, and is told apart from it."""
     return (
@@ -464,15 +460,12 @@ class UseDetector:
     def _heed(
         self, session_id: str, events: Sequence[HostEvent], waiting: Sequence[OpenItem]
     ) -> int:
-        is_over = any(event.kind in ("session_end", "subagent_stop") for event in events)
         sights = [(event.at_ms, seen_in(event)) for event in events]
         helped: list[str] = []
         settled = 0
         with self._store.database.write(is_derived=True) as session:
             for each in waiting:
                 settled += self._settle(session, each, sights, helped)
-            if is_over:
-                self._store.delete_before(session, self._clock.now_ms() - KEPT_DAYS * _DAY_MS)
         for memory_id in helped:
             try:
                 self._memories().used(

@@ -376,24 +376,6 @@ class MomentStore(ProjectStore):
             reached=reached,
         )
 
-    def delete_before(self, session: Session, before_ms: int) -> int:
-        """Remove old receipts; how many."""
-        session.run(
-            self.sql(
-                "DELETE FROM moment_items WHERE project_no = :project AND receipt_no IN"
-                " (SELECT no FROM moment_receipts WHERE project_no = :project AND made_at < ?)"
-            ),
-            (before_ms,),
-        )
-        session.run(
-            self.sql("DELETE FROM moment_sessions WHERE project_no = :project AND last_at < ?"),
-            (before_ms,),
-        )
-        return session.run(
-            self.sql("DELETE FROM moment_receipts WHERE project_no = :project AND made_at < ?"),
-            (before_ms,),
-        )
-
 
 def _fields(columns: Mapping[str, str], row: Row) -> dict[str, Any]:
     fields = {

@@ -156,11 +156,14 @@ def export_command(
 @click.option("--text", metavar="TEXT", help="Every record that holds this text.")
 @click.option("--since", metavar="TIME", help="Everything that is not older, such as 2026-03-01.")
 @click.option("--until", metavar="TIME", help="Everything that is older.")
+@click.option("--expired", is_flag=True, help="What is kept longer than the rules of retention.")
 @click.option("--whole-project", "is_project", is_flag=True, help="This whole project.")
 @click.option("--everything", "is_everything", is_flag=True, help="Every project of the store.")
 @click.option("--yes", is_flag=True, help="Erase; without it, show what would go.")
 @common
-def erase_command(call: Invocation, yes: bool, messages: tuple[str, ...], **target: Any) -> Reply:
+def erase_command(
+    call: Invocation, yes: bool, expired: bool, messages: tuple[str, ...], **target: Any
+) -> Reply:
     """Erase things for good, with all that was made from them.
 
     Without --yes it lists what would go and changes nothing. There is no
@@ -168,7 +171,15 @@ def erase_command(call: Invocation, yes: bool, messages: tuple[str, ...], **targ
     again and searched for what was erased. What is imported later does not
     bring it back. The transcripts of agents and former backups are yours to
     delete.
+
+    --expired, alone: what `smara status` shows as past its rule. A worker
+    does this once a day.
     """
+    if expired:
+        if messages or any(target.values()):
+            raise InvalidInputError("--expired stands alone. Leave out what else is named.")
+        yield from _expired(call, yes)
+        return
     from smara.adapters.hosts.drain import drain
     from smara.environment import spool_folder
 
@@ -186,6 +197,17 @@ def erase_command(call: Invocation, yes: bool, messages: tuple[str, ...], **targ
     yield {"isDryRun": False, **_json(receipt), "plan": _json(receipt.plan), "heldBy": holders}
     _say_plan(receipt.plan, "Erased")
     call.exit_code = _say_traces(receipt, holders)
+
+
+def _expired(call: Invocation, yes: bool) -> Reply:
+    with call.memory() as memory:
+        rows = memory.retention.erase() if yes else memory.retention.plan()
+    yield {"isDryRun": not yes, "rows": rows}
+    output.say(f"{'Erased' if yes else 'Would erase'} {output.count(sum(rows.values()), 'row')}.")
+    if rows:
+        output.table(("rows", "of"), [(rows[kind], kind.replace("_", " ")) for kind in rows])
+    if not yes:
+        output.say("Nothing was changed. `--yes` erases it; there is no undo.")
 
 
 def _say_plan(plan: ErasePlan, verb: str) -> None:

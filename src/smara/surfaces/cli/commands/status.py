@@ -57,6 +57,21 @@ def status_command(call: Invocation) -> Reply:
     if store.get("walBytes"):
         rows.append(("write-ahead log", output.size(store["walBytes"])))
     output.facts([*rows, *(("note", each) for each in status["notes"])])
+    output.say()
+    output.table(
+        ("kind", "rows", "size", "oldest", "kept", "last kept"),
+        [
+            (
+                each["kind"].replace("_", " "),
+                "" if each["rows"] is None else f"{each['rows']:,}",
+                "" if each["bytes"] is None else output.size(each["bytes"]),
+                output.moment(each["oldestAt"])[:10] if each["oldestAt"] else "",
+                each["rule"],
+                output.moment(each["keptAt"])[:10] if each["keptAt"] else "",
+            )
+            for each in status["retention"]
+        ],
+    )
 
 
 @click.command("projects")
