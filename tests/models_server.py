@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
+from tests import vendor_rules
+
 Wire = Literal["anthropic", "openai", "google"]
 WIRES: tuple[Wire, ...] = ("anthropic", "openai", "google")
 LOOP_TOKENS = 300_000
@@ -57,6 +59,7 @@ class Step:
     body: bytes | None = None
     reply: Callable[[Asked], Any] | None = None
     trouble: Literal["", "hang", "drip", "reset", "cut"] = ""
+    is_strict: bool = False
 
 
 def ok(
@@ -120,6 +123,11 @@ def garbage(body: bytes = b'{"id": "x", "choices": [') -> Step:
 def computed(reply: Callable[[Asked], Any]) -> Step:
     """A reply in any format, as JSON, that follows from what was asked."""
     return Step(reply=reply)
+
+
+def strict(text: str = "Fine.") -> Step:
+    """A reply, or the error with which the vendor refuses such a conversation."""
+    return Step(text, is_strict=True)
 
 
 def hang() -> Step:
@@ -314,6 +322,10 @@ def _wire_of(path: str) -> Wire:
 
 
 def _content(step: Step, asked: Asked) -> tuple[int, bytes]:
+    if step.is_strict and (reason := vendor_rules.refusal(asked.path, asked.body)):
+        return _answer(Step(status=400, error=reason), asked)
+    if step.is_strict and asked.path.endswith("/responses"):
+        return 200, json.dumps(_response(step, asked)).encode()
     if step.reply is not None:
         return step.status, json.dumps(step.reply(asked)).encode()
     return (step.status, step.body) if step.body is not None else _answer(step, asked)
@@ -382,6 +394,28 @@ def _openai(step: Step, asked: Asked) -> dict[str, Any]:
             "total_tokens": read + written,
         }
     return reply
+
+
+def _response(step: Step, asked: Asked) -> dict[str, Any]:
+    text = {"type": "output_text", "text": step.text, "annotations": []}
+    message = {
+        "type": "message",
+        "id": "m1",
+        "role": "assistant",
+        "status": "completed",
+        "content": [text],
+    }
+    return {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1_760_000_000,
+        "model": asked.body.get("model"),
+        "output": [message],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "status": "completed",
+    }
 
 
 def _google(step: Step, asked: Asked) -> dict[str, Any]:

@@ -26,7 +26,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ),  # a door may call them: `smara import` the readers, `smara mcp` the tools
     ("memory", "rooms", "aio", "doctor", "testing", "shapes", "texts"),
     ("context", "links", "privacy"),
-    ("search",),
+    ("search", "prompt"),
     ("meaning", "decisions"),
     ("observations", "behavior"),
     ("messages", "tasks", "working", "knowledge", "codegraph", "commits"),
@@ -373,6 +373,7 @@ MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "commits": (10, 95, 1_020),
     "decisions": (10, 100, 1_000),
     "privacy": (17, 220, 2_450),
+    "prompt": (7, 50, 520),
 }
 """Files, functions and statements of the rooms that came later."""
 MOST_FILES_IN_A_FOLDER = 30

@@ -68,7 +68,7 @@ def test_other_resource_is_left_alone(memory: Any) -> None:
     fill(memory, 2, "theirs", resource_id="somebody else")
     assert room.observe("mine").messages == 2
     assert room.active("theirs") == []
-    assert "theirs" not in memory.context.process_input("mine").system
+    assert "theirs" not in str(memory.context.process_input("mine"))
 
 
 def test_unobserved_messages_of_other_threads_are_shown_and_then_observed(memory: Any) -> None:
@@ -106,7 +106,7 @@ def test_current_task_is_each_threads_own(memory: Any) -> None:
         fill(memory, 2, thread)
     room.observe("a")
     for thread in ("a", "b"):
-        assert f"the task of {thread}" in memory.context.process_input(thread).system
+        assert f"the task of {thread}" in memory.context.process_input(thread).reminder
         assert (
             memory.threads.get(thread).metadata["observations"]["currentTask"]
             == f"the task of {thread}"

@@ -391,7 +391,7 @@ def test_refusal_leaves_with_the_error_it_came_from():
 # what the agent gets
 
 
-def test_preview_shows_sections_with_their_cost_and_then_the_messages(observed):
+def test_preview_shows_sections_with_their_cost_around_the_messages(observed):
     smara("messages", "add", "--thread", "login", "--role", "user", "--content", "And the tests?")
     data = smara("context", "preview", "login", "--json").data
     names = [section["name"] for section in data["sections"]]
@@ -401,17 +401,21 @@ def test_preview_shows_sections_with_their_cost_and_then_the_messages(observed):
     assert data["receipt"]["observationIds"]
     assert data["next"] == {"buffers": False, "activates": False, "blocks": False}
     rows = smara("context", "preview", "login").rows
-    assert [row[0] for row in rows] == ["section"] * len(names) + ["message"] * len(
-        data["messages"]
-    )
-    assert rows[-1] == ["message", "user", "4", "4", "And the tests?"]
+    kinds = [row[0] for row in rows]
+    first, shown = kinds.index("message"), len(data["messages"])
+    assert kinds[:first] == ["section"] * first
+    assert kinds[first : first + shown] == ["message"] * shown
+    assert rows[first + shown - 1] == ["message", "user", "4", "4", "And the tests?"]
+    assert [row[1] for row in rows[first + shown :]][-1] == "time"
+    assert "It is " in data["reminder"]
+    assert "It is " not in data["system"]
 
 
-def test_later_step_is_not_told_again_to_go_on(observed):
+def test_later_step_begins_with_the_same_words(observed):
     first, later = (
         smara("context", "preview", "login", "--step", step, "--json").data for step in "01"
     )
-    assert len(first["messages"]) == len(later["messages"]) + 1
+    assert (first["system"], first["messages"]) == (later["system"], later["messages"])
 
 
 def test_preview_on_a_terminal_ends_with_the_sums(observed):

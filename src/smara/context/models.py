@@ -1,80 +1,13 @@
-"""Define contexts, injections and their receipts as values.
+"""Define injections and their receipts as values.
 
-A context is built for an agent that asks; an injection is given unasked at a point of its work.
+An injection is given unasked at a point of an agent's work.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, get_args
-
-SectionName = Literal[
-    "instructions",
-    "reflections",
-    "observations",
-    "working_memory",
-    "current_task",
-    "other_conversations",
-    "time",
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """One part of the system text; the steadiest comes first."""
-
-    name: SectionName
-    text: str
-    tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class ContextMessage:
-    """A message as a model is shown it."""
-
-    role: str
-    content: str
-    message_id: str | None = None
-    seq: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ContextReceipt:
-    """The contents of a context, and their cost."""
-
-    thread_id: str
-    observation_ids: tuple[str, ...] = ()
-    section_tokens: Mapping[str, int] = field(default_factory=dict)
-    message_tokens: int = 0
-    left_out_messages: int = 0
-    waited_seconds: float = 0.0
-    notes: tuple[str, ...] = ()
-    """What went wrong and was done without, for the log and for people."""
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """The context of one step."""
-
-    sections: tuple[Section, ...]
-    messages: tuple[ContextMessage, ...]
-    receipt: ContextReceipt
-
-    @property
-    def system(self) -> str:
-        """The sections as one text, behind the agent's own prompt."""
-        return "\n\n".join(section.text for section in self.sections if section.text)
-
-    @property
-    def tokens(self) -> int:
-        return sum(section.tokens for section in self.sections) + self.receipt.message_tokens
-
-    def as_messages(self) -> list[dict[str, Any]]:
-        """System text and messages in the shape that chat models take."""
-        system = [{"role": "system", "content": self.system}] if self.system else []
-        return [*system, *({"role": each.role, "content": each.content} for each in self.messages)]
-
+from typing import Literal, NamedTuple, get_args
 
 Point = Literal[
     "start", "first_message", "before_tool", "after_tool", "between_steps", "planner", "coder", "qa"

@@ -1,187 +1,38 @@
 """Build the context before a model call and observe after it.
 
-The section that changes least comes first, so that prompt caches hit.
 Observation may take longer than a turn can wait; then it goes on in its own thread.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from smara.context.models import Context, ContextMessage, ContextReceipt, Section, SectionName
 from smara.core import log
 from smara.core.clock import Clock
 from smara.core.deadline import run_within
-from smara.core.escape import neutralize
-from smara.core.prompts import load_prompt
 from smara.core.tokens import TokenCounter
 from smara.database.projects import ProjectContext
 from smara.errors import SmaraError
 from smara.messages.messages import Messages
 from smara.messages.models import Message, NewMessage, Thread
 from smara.messages.threads import Threads
-from smara.observations.models import AgentMode, Observation
+from smara.observations.models import AgentMode
 from smara.observations.observations import Observations
-from smara.observations.render import local, render, render_by_thread
+from smara.prompt.models import Context, ContextMessage, ContextReceipt, Section
+from smara.prompt.sections import (
+    days_of,
+    incoming_message,
+    others_section,
+    section,
+    stable_sections,
+    stored_messages,
+    task_section,
+    time_section,
+)
 from smara.working.working import Working
-
-_MINUTE, _HOUR, _DAY = 60_000, 3_600_000, 86_400_000
-GAP_MS = 3 * _HOUR
-"""A longer silence between two messages is told."""
-
-
-def ago(milliseconds: int) -> str:
-    """Return how long something is past, or lies ahead.
-
-    >>> ago(30_000), ago(5 * 60_000), ago(26 * 3_600_000), ago(9 * 86_400_000), ago(-3 * 86_400_000)
-    ('just now', '5 minutes ago', '1 day ago', '1 week ago', 'in 3 days')
-    """
-    length = duration(abs(milliseconds))
-    if abs(milliseconds) < _MINUTE:
-        return "just now"
-    return f"{length} ago" if milliseconds >= 0 else f"in {length}"
-
-
-def duration(milliseconds: int) -> str:
-    """Return a length of time in its largest unit.
-
-    >>> duration(90 * 60_000), duration(45 * 86_400_000), duration(800 * 86_400_000)
-    ('1 hour', '1 month', '2 years')
-    """
-    units = ((365 * _DAY, "year"), (30 * _DAY, "month"), (7 * _DAY, "week"), (_DAY, "day"))
-    size, name = next(
-        (unit for unit in (*units, (_HOUR, "hour")) if milliseconds >= unit[0]), (_MINUTE, "minute")
-    )
-    count = max(1, milliseconds // size)
-    return f"{count} {name}" if count == 1 else f"{count} {name}s"
-
-
-PROMPTS = Path(__file__).parent / "prompts"
-_MOST_DATES = 12
-_LONGEST_LINE = 600
-
-
-def stable_sections(
-    active: Sequence[Observation], scope: str, timezone: str, counter: TokenCounter
-) -> tuple[Section, ...]:
-    """Instructions, reflections and observations: the same, byte for byte, until other observations
-    are active.
-    """
-    draw = render_by_thread if scope == "resource" else render
-    reflections = [row for row in active if row.kind == "reflection"]
-    observations = [row for row in active if row.kind == "observation"]
-    found = (
-        [section("instructions", load_prompt(PROMPTS, "instructions").text, counter)]
-        if active
-        else []
-    )
-    for name, tag, rows in (
-        ("reflections", "reflections", reflections),
-        ("observations", "observations", observations),
-    ):
-        if rows:
-            # Its words can neither open nor close a block, nor begin a line of their own.
-            shown = [
-                replace(
-                    row,
-                    thread_id=None if row.thread_id is None else _attribute(row.thread_id),
-                    text=_one(row.text),
-                    details=tuple(map(_one, row.details)),
-                )
-                for row in rows
-            ]
-            text = draw(shown, timezone, False)
-            found.append(section(name, f"<{tag}>\n{text}\n</{tag}>", counter))  # type: ignore[arg-type]  # both are names
-    return tuple(found)
-
-
-def task_section(thread: Thread, wants_response: bool, counter: TokenCounter) -> Section | None:
-    """Return the last known task of a thread."""
-    notes_of_thread = thread.metadata.get("observations")
-    if not isinstance(notes_of_thread, dict):
-        return None
-    lines = []
-    if notes_of_thread.get("currentTask"):
-        lines.append(
-            f"<current-task>\n{neutralize(str(notes_of_thread['currentTask']))}\n</current-task>"
-        )
-    if wants_response and notes_of_thread.get("suggestedResponse"):
-        lines.append(
-            f"<suggested-response>\n{neutralize(str(notes_of_thread['suggestedResponse']))}\n</suggested-response>"
-        )
-    return section("current_task", "\n".join(lines), counter) if lines else None
-
-
-def others_section(
-    messages: Sequence[Message], timezone: str, most_tokens: int, counter: TokenCounter
-) -> Section | None:
-    """Return the newest unobserved messages of other conversations."""
-    by_thread: dict[str, list[str]] = {}
-    used = 0
-    for message in sorted(messages, key=lambda each: each.created_at, reverse=True):
-        words = " ".join(message.raw_content[: 4 * _LONGEST_LINE].split())
-        words = words if len(words) <= _LONGEST_LINE else words[: _LONGEST_LINE - 1] + "…"
-        line = f"[{local(message.created_at, timezone):%Y-%m-%d %H:%M}] {message.role}: {words}"
-        used += counter.count(line).tokens
-        if used > most_tokens:
-            break
-        by_thread.setdefault(message.thread_id, []).append(neutralize(line))
-    if not by_thread:
-        return None
-    blocks = [
-        "\n".join(
-            [
-                f'<unobserved-context thread="{_attribute(thread_id)}">',
-                *reversed(lines),
-                "</unobserved-context>",
-            ]
-        )
-        for thread_id, lines in by_thread.items()
-    ]
-    intro = "Said in other conversations with the same person, not in this one:"
-    return section("other_conversations", "\n".join([intro, *blocks]), counter)
-
-
-def days_of(active: Sequence[Observation], timezone: str) -> tuple[tuple[str, int], ...]:
-    """The days on which something was observed, each with its last moment."""
-    days = {f"{local(row.said_at, timezone):%Y-%m-%d}": row.said_at for row in active}
-    return tuple(days.items())
-
-
-def time_section(
-    days: Sequence[tuple[str, int]],
-    now_ms: int,
-    last_said_at: int | None,
-    timezone: str,
-    counter: TokenCounter,
-) -> Section:
-    """Return the date, and how long ago things were."""
-    lines = [f"It is {local(now_ms, timezone):%A, %Y-%m-%d} ({timezone})."]
-    if last_said_at is not None:
-        lines.append(f"The last message before this one was {ago(now_ms - last_said_at)}.")
-    past = [(day, at) for day, at in days if now_ms - at >= 86_400_000]
-    if past:
-        shown = ", ".join(f"{day} is {ago(now_ms - at)}" for day, at in past[-_MOST_DATES:])
-        lines.append(f"Of the dates above: {shown}.")
-    return section("time", "\n".join(lines), counter)
-
-
-def section(name: SectionName, text: str, counter: TokenCounter) -> Section:
-    """Return a section with its size in tokens."""
-    return Section(name, text, counter.count(text).tokens)
-
-
-def _attribute(text: str) -> str:
-    return neutralize(text).replace('"', "&quot;").replace(">", "&gt;")
-
-
-def _one(text: str) -> str:
-    return neutralize(text).strip().replace("\n", "\n    ")
-
 
 _OTHERS_TOKENS = 2_000
 _MOST_CACHED = 64
@@ -267,6 +118,7 @@ class Processors:
         step: int = 0,
         mode: AgentMode = "default",
         model: str | None = None,
+        resource_id: str | None = None,
         deadline_seconds: float | None = None,
     ) -> Context:
         """Return the context of one step: memory, then the messages, then ``incoming``.
@@ -277,17 +129,20 @@ class Processors:
         Args:
             thread_id: The conversation.
             incoming: Messages that are not stored yet.
-            step: The number of the step in the agent's turn.
+            step: The number of the step in the agent's turn; what is given does not depend on it.
             mode: What the agent does; it moves the thresholds of observation.
             model: Who will read the context. A model other than the last one has nothing cached,
                 nor has one after a long silence; then what was observed is shown early.
+            resource_id: Whom the conversation belongs to, if it is new; by default whom the
+                settings name. What is known of them is there from the first turn.
             deadline_seconds: How long to wait for an observation that is due.
         """
-        given = tuple(_as_context(each) for each in incoming)
+        given = tuple(incoming_message(each) for each in incoming)
         try:
             thread = self._threads.find(thread_id)
             if thread is None:
-                return Context((), given, ContextReceipt(thread_id))
+                new = self._threads.planned(thread_id, resource_id)
+                return self._build(new, given, waited=0.0, notes=[])
             before = self._readers.get(thread.id)
             if model is not None:
                 if len(self._readers) >= _MOST_READERS:
@@ -302,7 +157,7 @@ class Processors:
             # Read again: activating may have told the thread its task, and somebody may have
             # spoken.
             return self._build(
-                self._threads.find(thread_id) or thread, given, step, waited=waited, notes=notes
+                self._threads.find(thread_id) or thread, given, waited=waited, notes=notes
             )
         except SmaraError as error:
             log.warning("context.failed", error=error.code)
@@ -362,7 +217,7 @@ class Processors:
         self,
         thread: Thread,
         given: tuple[ContextMessage, ...],
-        step: int,
+        *,
         waited: float,
         notes: list[str],
     ) -> Context:
@@ -373,7 +228,7 @@ class Processors:
         if settings.is_enabled:
             # In this order: with an activation in between, a message is shown twice rather than not
             # at all.
-            observed = self._observations.observed_seq(thread.id)
+            observed = self._observations.observed_seq(thread.id) if thread.message_count else 0
             drawn = self._stable(thread)
             sections += drawn.sections
         sections += self._around(thread, drawn)
@@ -385,7 +240,7 @@ class Processors:
             left_out = max(0, thread.message_count - observed - len(raw))
         else:
             raw = self._messages.list(thread_id=thread.id, limit=settings.last_messages)
-        messages = (*_as_messages(raw, is_continued=observed > 0 and step == 0), *given)
+        messages = (*stored_messages(raw, is_continued=observed > 0), *given)
         sizes: dict[str, int] = {}
         for each in sections:
             sizes[each.name] = sizes.get(each.name, 0) + each.tokens
@@ -404,14 +259,14 @@ class Processors:
         """The active observations and their text, read and drawn once for each version of the
         record.
         """
-        record = self._observations.record(thread.id)
+        record = self._observations.record(thread.id, thread.resource_id)
         if record is None:
             return _NOTHING
         key = (record.id, record.version)
         if key not in self._drawn:
             if len(self._drawn) >= _MOST_CACHED:
                 self._drawn.clear()
-            active = self._observations.active(thread.id)
+            active = self._observations.active(thread.id, thread.resource_id)
             self._drawn[key] = _Drawn(
                 tuple(row.id for row in active),
                 stable_sections(
@@ -435,17 +290,14 @@ class Processors:
                 found.append(section("working_memory", text, counter))
         found.append(task_section(thread, settings.wants_suggested_response, counter))
         if settings.is_enabled and settings.scope == "resource":
-            unobserved = self._observations.unobserved_elsewhere(thread.id)
+            unobserved = self._observations.unobserved_elsewhere(thread.id, thread.resource_id)
             found.append(
                 others_section(unobserved, settings.timezone, _OTHERS_TOKENS, counter=counter)
             )
         if drawn.ids:
-            now = self._clock.now_ms()
-            found.append(
-                time_section(
-                    drawn.days, now, thread.updated_at, timezone=settings.timezone, counter=counter
-                )
-            )
+            last = thread.updated_at if thread.message_count else None
+            now, timezone = self._clock.now_ms(), settings.timezone
+            found.append(time_section(drawn.days, now, last, timezone=timezone, counter=counter))
         return [each for each in found if each is not None and each.text]
 
     # on the way out
@@ -492,41 +344,3 @@ class Processors:
             except SmaraError as error:
                 log.warning("observations.not_looked_after", error=error.code)
         return stored
-
-
-def _as_context(message: Mapping[str, Any] | NewMessage) -> ContextMessage:
-    """A message as it came; one that memory could not keep is still the agent's, and goes through
-    as it is.
-    """
-    from smara.messages.models import plain
-    from smara.messages.parts import pack, parts_of
-    from smara.messages.prepare import as_new_message
-
-    try:
-        new = as_new_message(message)
-        return ContextMessage(new.role, pack(parts_of(new.content))[0])
-    except (SmaraError, TypeError):
-        given = (
-            message
-            if isinstance(message, Mapping)
-            else {"content": getattr(message, "content", message)}
-        )
-        return ContextMessage(str(given.get("role", "user")), plain(given.get("content")))
-
-
-def _as_messages(raw: Sequence[Message], is_continued: bool) -> Iterable[ContextMessage]:
-    if is_continued:
-        yield ContextMessage(
-            "user",
-            f"<system-reminder>{load_prompt(PROMPTS, 'continuation').text}</system-reminder>",
-        )
-    before: int | None = None
-    for message in raw:
-        if before is not None and message.created_at - before >= GAP_MS:
-            gap = duration(message.created_at - before)
-            yield ContextMessage(
-                "user",
-                f"<system-reminder>{gap} passed before the next message.</system-reminder>",
-            )
-        before = message.created_at
-        yield ContextMessage(message.role, message.raw_content, message.id, seq=message.seq)

@@ -135,6 +135,21 @@ class Threads:
             created_at,
         )
 
+    def planned(self, thread_id: str, resource_id: str | None = None) -> Thread:
+        """Return a thread as its first message will store it; store nothing.
+
+        Args:
+            thread_id: Its id.
+            resource_id: Whose thread it is; by default the resource of the settings.
+
+        Returns:
+            The thread, without messages.
+
+        Raises:
+            InvalidInputError: If a value is impossible.
+        """
+        return thread_of((*self.row_for(NewThread(thread_id, resource_id)), 0, 0))
+
     def get(self, thread_id: str) -> Thread:
         """Return a thread.
 

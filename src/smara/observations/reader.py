@@ -62,11 +62,12 @@ class ObservationReader:
         self._judge_code = judge_code
         self._resources: dict[str, str] = {}
 
-    def place(self, thread_id: str) -> RecordKey:
+    def place(self, thread_id: str, resource_id: str | None = None) -> RecordKey:
         """Return the place of a thread's observations.
 
         Args:
             thread_id: The thread.
+            resource_id: Whose thread it is, for one that is not stored yet.
 
         Returns:
             The scope with the ids by which the record is found.
@@ -74,7 +75,7 @@ class ObservationReader:
         Raises:
             NotFoundError: The project has no such thread.
         """
-        resource_id = self._resources.get(thread_id)
+        resource_id = resource_id or self._resources.get(thread_id)
         if resource_id is None:
             resource_id = self._threads.get(thread_id).resource_id
             if len(self._resources) >= _MOST_REMEMBERED:
@@ -102,11 +103,12 @@ class ObservationReader:
         with self._store.database.read() as session:
             return self._cycle.pending(session, self.place(thread_id))
 
-    def record(self, thread_id: str) -> ObservationRecord | None:
+    def record(self, thread_id: str, resource_id: str | None = None) -> ObservationRecord | None:
         """Return the record of a thread's scope; None before the first observation.
 
         Args:
             thread_id: The thread.
+            resource_id: Whose thread it is, for one that is not stored yet.
 
         Returns:
             The record with its version, its generation and its times.
@@ -115,14 +117,15 @@ class ObservationReader:
             NotFoundError: The project has no such thread.
         """
         with self._store.database.read() as session:
-            found = self._store.find_record(session, self.place(thread_id).lookup_key)
+            found = self._store.find_record(session, self.place(thread_id, resource_id).lookup_key)
         return found.record if found else None
 
-    def active(self, thread_id: str) -> builtins.list[Observation]:
+    def active(self, thread_id: str, resource_id: str | None = None) -> builtins.list[Observation]:
         """Return what an agent is shown: reflections, then observations, oldest first.
 
         Args:
             thread_id: The thread.
+            resource_id: Whose thread it is, for one that is not stored yet.
 
         Returns:
             The observations.
@@ -131,7 +134,7 @@ class ObservationReader:
             NotFoundError: The project has no such thread.
         """
         with self._store.database.read() as session:
-            found = self._store.find_record(session, self.place(thread_id).lookup_key)
+            found = self._store.find_record(session, self.place(thread_id, resource_id).lookup_key)
             return [row for _, row in self._store.active(session, found.no)] if found else []
 
     def observed_seq(self, thread_id: str) -> int:
@@ -169,11 +172,14 @@ class ObservationReader:
             record, _ = self._cycle.cursors(session, self.place(thread_id))
             return self._store.cursor(session, record.no, thread_id) if record else None
 
-    def unobserved_elsewhere(self, thread_id: str, *, limit: int = 20) -> builtins.list[Message]:
+    def unobserved_elsewhere(
+        self, thread_id: str, resource_id: str | None = None, *, limit: int = 20
+    ) -> builtins.list[Message]:
         """Return the newest unobserved messages of the resource's other threads.
 
         Args:
             thread_id: The thread.
+            resource_id: Whose thread it is, for one that is not stored yet.
             limit: At most so many messages.
 
         Returns:
@@ -182,7 +188,7 @@ class ObservationReader:
         Raises:
             NotFoundError: The project has no such thread.
         """
-        place = self.place(thread_id)
+        place = self.place(thread_id, resource_id)
         found: builtins.list[Message] = []
         with self._store.database.read() as session:
             record, _ = self._cycle.cursors(session, place)

@@ -7,12 +7,19 @@ turns and a page of working memory.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
 from smara.core.escape import neutralize
+from smara.core.tokens import counter_for
 from smara.memory import Memory
 from smara.messages.models import Message, NewMessage, NewThread, Part
+from smara.messages.parts import parts_of
+from smara.prompt.compose import ChatEntry
+from smara.prompt.models import ContextMessage, Section
+from smara.prompt.sections import spoken
+from smara.prompt.shapes import Shape, shaped
 from smara.providers.models import ChatMessage, ToolUse, Turn
 from smara.search.models import Hit, Neighbor
 
@@ -138,11 +145,16 @@ class WindowProvider:
                 NewThread(self.thread_id, self._resource_id), batch, may_differ=True
             )
 
-    def recall(self, hint: str | None = None) -> list[ChatMessage]:
-        """Return the turns of the window, oldest first."""
-        return [
-            message for turn in self.get_recent_turns(self._turns) for message in replayed(turn)
-        ]
+    def recall(self, hint: str | None = None, *, shape: Shape = "plain") -> list[ChatMessage]:
+        """Return the turns of the window, oldest first, in a vendor's shape."""
+        found: list[ChatEntry] = []
+        for turn in self.get_recent_turns(self._turns):
+            source = f"[{turn.input_source}] " if turn.input and turn.input_source else ""
+            found += [
+                ChatEntry(each.role, parts_of(each.content), str(each.client_id))
+                for each in as_messages(replace(turn, input=f"{source}{turn.input}"))
+            ]
+        return shaped(found, shape)
 
     def get_turn_count(self) -> int:
         return sum(
@@ -180,20 +192,6 @@ class WindowProvider:
         ]
 
 
-def replayed(turn: Turn) -> list[ChatMessage]:
-    """Return a turn as chat messages that any model takes."""
-    found: list[ChatMessage] = []
-    if turn.input:
-        source = f"[{turn.input_source}] " if turn.input_source else ""
-        found.append({"role": "user", "content": f"{source}{turn.input}"})
-    for use in turn.tool_uses:
-        line = f"[tool:{use.name}] {'failed: ' if use.is_error else ''}{use.result}".rstrip()
-        found.append({"role": "assistant", "content": line})
-    if turn.output:
-        found.append({"role": "assistant", "content": turn.output})
-    return found
-
-
 _HINT_HITS = 5
 _BEFORE, _AFTER = 2, 1
 _LAST_MESSAGES = 40
@@ -223,13 +221,13 @@ class ObservationalProvider(WindowProvider):
         if as_messages(turn):
             self.memory.observations.look_after(self.thread_id)
 
-    def recall(self, hint: str | None = None) -> list[ChatMessage]:
-        """Return memory, the newest messages, and what fits a hint."""
-        context = self.memory.context.process_input(self.thread_id)
-        found: list[ChatMessage] = context.as_messages()
-        if not hint:
-            return found
-        hits = self.memory.search(
+    def recall(self, hint: str | None = None, *, shape: Shape = "plain") -> list[ChatMessage]:
+        """Return memory, the newest messages, and what fits a hint.
+
+        Where a vendor's shape takes the system text apart, it is the first message here.
+        """
+        context = self.memory.context.process_input(self.thread_id, resource_id=self._resource_id)
+        hits = hint and self.memory.search(
             hint,
             _HINT_HITS,
             resource_id=self._resource_id,
@@ -239,16 +237,20 @@ class ObservationalProvider(WindowProvider):
         # Each hit with two messages before it and one after, none of them twice.
         shown = {message.message_id for message in context.messages}
         words: dict[str, str] = {}
-        for hit in hits:
+        for hit in hits or ():
             around: list[Hit | Neighbor] = [*hit.before[-_BEFORE:], hit, *hit.after[:_AFTER]]
             for each in around:
-                if each.id not in shown:
-                    words.setdefault(each.id, neutralize(f"[{each.role}] {each.content}"))
+                if each.id not in shown and each.id not in words:
+                    text = spoken(self.memory.messages.get(each.id).parts)
+                    words[each.id] = neutralize(f"[{each.role}] {text}")
         if words:
             text = "\n".join(["Said earlier, and perhaps of use now:", *words.values()])
-            place = 1 if found and found[0]["role"] == "system" else 0
-            found.insert(place, {"role": "system", "content": text})
-        return found
+            recalled = Section("recalled", text, counter_for().count(text).tokens)
+            context = replace(context, sections=(*context.sections, recalled))
+        if shape in ("anthropic", "google") and context.system:
+            memory = ContextMessage("user", context.system, source="memory")
+            context = replace(context, messages=(memory, *context.messages))
+        return context.as_messages(shape)
 
     def on_sleep(self) -> None:
         """Observe what is pending, so that the next waking finds it."""

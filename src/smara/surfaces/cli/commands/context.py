@@ -11,12 +11,13 @@ from typing import Any
 
 import click
 
-from smara.context.models import Context, Receipt, ReceiptTotals
+from smara.context.models import Receipt, ReceiptTotals
 from smara.core.extract import one_line
 from smara.core.host_table import AGENTS
 from smara.core.tokens import counter_for
 from smara.memory import Memory
 from smara.observations.models import MODES, AgentMode
+from smara.prompt.models import LATE, Context
 from smara.providers.models import ResumableProvider
 from smara.surfaces.cli import output
 from smara.surfaces.cli.options import Invocation, Reply, common, complete_thread, limit_option
@@ -151,12 +152,17 @@ def _preview_start(call: Invocation, agent: str, files: tuple[str, ...]) -> Repl
 
 def _built(memory: Memory, context: Context) -> tuple[list[Piece], dict[str, Any], tuple[str, ...]]:
     counter = counter_for(memory.settings.token_model)
-    pieces: list[Piece] = [
+    sections: list[Piece] = [
         ("section", each.name, each.tokens, None, each.text) for each in context.sections
     ]
-    pieces += [
-        ("message", each.role, counter.count(each.content).tokens, each.seq, each.content)
-        for each in context.messages
+    # In the order in which they are sent: what changes from turn to turn stands last.
+    pieces: list[Piece] = [
+        *(each for each in sections if each[1] not in LATE),
+        *(
+            ("message", each.role, counter.count(each.content).tokens, each.seq, each.content)
+            for each in context.messages
+        ),
+        *(each for each in sections if each[1] in LATE),
     ]
     receipt = context.receipt
     data = {
@@ -174,6 +180,7 @@ def _built(memory: Memory, context: Context) -> tuple[list[Piece], dict[str, Any
             for each in context.messages
         ],
         "system": context.system,
+        "reminder": context.reminder,
         "tokens": context.tokens,
         "receipt": {
             "threadId": receipt.thread_id,

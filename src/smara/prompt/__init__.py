@@ -1,0 +1,1 @@
+"""Sections, messages and shapes of the text that a model is sent."""
