@@ -1,0 +1,1 @@
+"""Read what other memory tools keep or export."""
