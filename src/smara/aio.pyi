@@ -137,6 +137,7 @@ from smara.privacy.models import (
     EraseReceipt,
     ExportFormat,
     ExportReport,
+    ForeignReport,
     KindReport,
     RestoreReport,
 )
@@ -596,6 +597,9 @@ class AsyncMemories:
     async def verify(self, memory_id: str, *, by: By = ..., **who: Any) -> TypedMemory: ...
     async def forget(
         self, memory_id: str, why: str = ..., *, by: By = ..., **who: Any
+    ) -> TypedMemory: ...
+    async def retire(
+        self, memory_id: str, why: str = ..., *, at: int | None = ..., by: By = ..., **who: Any
     ) -> TypedMemory: ...
     async def restore(self, memory_id: str, *, by: By = ..., **who: Any) -> TypedMemory: ...
     async def supersede(
@@ -1086,6 +1090,14 @@ class AsyncPrivacy:
     async def import_archive(
         self, path: str | os.PathLike[str], *, project: str | None = ...
     ) -> ArchiveReport: ...
+    async def import_foreign(
+        self,
+        path: str | os.PathLike[str],
+        format: str | None = ...,
+        *,
+        only: str | None = ...,
+        is_dry_run: bool = ...,
+    ) -> ForeignReport: ...
     async def erase(
         self,
         *,

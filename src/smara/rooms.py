@@ -460,9 +460,16 @@ class Rooms:
 
     @cached_property
     def privacy(self) -> Privacy:
+        from smara.privacy.foreign.importer import ForeignRooms
         from smara.privacy.privacy import Privacy
 
-        return Privacy(self.project, self.projects, self.index, recount=self._recount)
+        return Privacy(
+            self.project,
+            self.projects,
+            self.index,
+            recount=self._recount,
+            rooms=lambda: ForeignRooms(self.memories, self.messages, self.threads),
+        )
 
     @cached_property
     def retention(self) -> Retention:

@@ -37,6 +37,8 @@ from smara.core.scope import DEFAULT_PROJECT, is_id
 from smara.errors import DatabaseError, InvalidInputError, SmaraError
 from smara.memory import Memory
 from smara.messages.models import NewMessage, NewThread
+from smara.privacy.foreign.formats import FOREIGN as FOREIGN
+from smara.privacy.foreign.formats import recognize as recognize
 
 # Formats of no host: conversations in JSON, and messages line by line.
 PLAIN = {

@@ -138,6 +138,30 @@ class MemoryEditor(MemoryReader):
         with self._changing(memory_id, by, **who) as (turn, stored):
             return turn.forget(stored, why).memory
 
+    def retire(
+        self, memory_id: str, why: str = "", *, at: int | None = None, by: By = "agent", **who: Any
+    ) -> TypedMemory:
+        """Put a memory out of force, with nothing in its place.
+
+        It is stored as superseded: kept, found, and never told as if it held.
+
+        Args:
+            why: The reason, for the history.
+            at: When it stopped being so (ms); by default now.
+
+        Returns:
+            The memory as it is now.
+
+        Raises:
+            ConflictError: If a person owns the memory and an agent acts.
+        """
+        with self._changing(memory_id, by, **who) as (turn, stored):
+            refuse_deprecated(stored.memory)
+            turn.refuse_agents(stored.memory, "retire")
+            note = {"why": prepare.clean_optional(why, "why", 500)}
+            ended_at = turn.now_ms if at is None else at
+            return turn.retire(stored, "superseded", note, deprecated_at=ended_at).memory
+
     def restore(self, memory_id: str, *, by: By = "agent", **who: Any) -> TypedMemory:
         """Restore a deprecated memory.
 

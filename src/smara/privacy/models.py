@@ -49,6 +49,35 @@ class ArchiveReport:
     """Rows by table that were erased here, or name a row that is nowhere."""
 
 
+@dataclass(slots=True)
+class ForeignReport:
+    """The records of another tool that were imported, or would be.
+
+    ``records`` equals all the other counts together, ``threads`` apart.
+    """
+
+    path: str
+    format: str
+    is_dry_run: bool = False
+    records: int = 0
+    added: int = 0
+    """New memories, which wait for review."""
+    ended: int = 0
+    """Facts that no longer hold there: stored as superseded, or made so now."""
+    updated: int = 0
+    """Facts whose words changed there since the last import."""
+    merged: int = 0
+    """Facts that a memory here says already."""
+    present: int = 0
+    """Facts that were imported before."""
+    messages: int = 0
+    messages_present: int = 0
+    """Messages that were imported before."""
+    threads: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+    """Records that were not imported, by the reason."""
+
+
 @dataclass(frozen=True, slots=True)
 class RestoreReport:
     """A backup or an archive that was restored."""

@@ -33,6 +33,7 @@ from smara.privacy.models import (
     EraseTarget,
     ExportFormat,
     ExportReport,
+    ForeignReport,
     RestoreReport,
 )
 from smara.privacy.probe import find_traces, out_of_reach
@@ -44,6 +45,7 @@ from smara.tasks.store import TaskStore
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from smara.privacy.foreign.importer import ForeignRooms
     from smara.search.index import Index
 
 
@@ -77,11 +79,13 @@ class Privacy:
         index: Index,
         *,
         recount: Callable[[Scope], None],
+        rooms: Callable[[], ForeignRooms],
     ) -> None:
         self._project = project
         self._database = project.database
         self._projects = projects
         self._recount = recount
+        self._rooms = rooms
         self._index = index
         self._loader = Loader(self._database, projects.named, index.add_after)
 
@@ -250,6 +254,49 @@ class Privacy:
         for name in report.projects:
             self._recount(self._projects.named(name))
         log.event("archive.imported", rows=sum(report.added.values()))
+        return report
+
+    def import_foreign(
+        self,
+        path: str | os.PathLike[str],
+        format: str | None = None,
+        *,
+        only: str | None = None,
+        is_dry_run: bool = False,
+    ) -> ForeignReport:
+        """Import what another memory tool keeps or exports.
+
+        Facts become memories that are tainted as imported and wait for review; what was said
+        becomes messages. Nothing is stored if a record cannot be read. Safe to repeat.
+
+        Args:
+            path: The file or folder.
+            format: ``mem0``, ``mcp-memory``, ``basic-memory``, ``claude-mem``, ``hindsight`` or
+                ``zep``; by default recognized.
+            only: Only this project, person or bank of the other tool.
+            is_dry_run: Count what would be stored, and store nothing.
+
+        Returns:
+            Every record, counted by what became of it.
+
+        Raises:
+            NotFoundError: If there is no such file.
+            InvalidInputError: If it is not recognized, or a record cannot be read.
+        """
+        from smara.privacy.foreign.formats import format_of
+        from smara.privacy.foreign.importer import ForeignImport
+
+        place = os.path.abspath(os.fspath(path))
+        chosen = format_of(place, format)
+        with self._database.read() as session:
+            scope = self._project.scope
+            row = session.one("SELECT name FROM projects WHERE id = ?", (scope.project_id,))
+        names = tuple(dict.fromkeys((*(row or ()), scope.project_id)))
+        work = ForeignImport(
+            self._rooms(), chosen, place, now_ms=self._project.clock.now_ms(), is_dry_run=is_dry_run
+        )
+        report = work.run(only, names)
+        log.event("foreign.imported", format=report.format, records=report.records)
         return report
 
     def erase(

@@ -15,7 +15,15 @@ import click
 
 from smara.adapters.host import Here
 from smara.adapters.host_specs import TRANSCRIPTS
-from smara.adapters.importer import FORMATS, BulkImport, BulkReport, ImportReport, find
+from smara.adapters.importer import (
+    FOREIGN,
+    FORMATS,
+    BulkImport,
+    BulkReport,
+    ImportReport,
+    find,
+    recognize,
+)
 from smara.core.extract import one_line
 from smara.errors import InvalidInputError, SmaraError
 from smara.surfaces.cli import output
@@ -252,7 +260,35 @@ def _import_archives(call: Invocation, files: Sequence[str]) -> Reply:
         )
 
 
-SOURCES = (*TRANSCRIPTS, "all", *OTHER_SOURCES)
+def _import_foreign(
+    call: Invocation, files: Sequence[str], source: str | None, *, only: str | None, dry_run: bool
+) -> Reply:
+    with call.memory() as memory:
+        reports = [
+            memory.privacy.import_foreign(name, source, only=only, is_dry_run=dry_run)
+            for name in files
+        ]
+    yield {"imports": [asdict(report) for report in reports]}
+    for report in reports:
+        verb = "Would import" if report.is_dry_run else "Imported"
+        memories = output.count(report.added + report.updated, "memory", "memories")
+        messages = output.count(report.messages, "message")
+        title = FOREIGN[report.format].title
+        output.say(f"{verb} {memories} and {messages} from {title} ({report.path}).")
+        counts = {
+            "No longer in force there, stored as superseded": report.ended,
+            "Changed there since the last import": report.updated,
+            "Said by a memory here already": report.merged,
+            "Imported before": report.present + report.messages_present,
+        } | {f"Skipped, {reason}": count for reason, count in report.skipped.items()}
+        for what, count in counts.items():
+            if count:
+                output.say(f"  {what}: {count:,}")
+    if not dry_run and any(report.added or report.updated for report in reports):
+        output.say("Review them with `smara memories review`.", dim=True)
+
+
+SOURCES = (*TRANSCRIPTS, "all", *OTHER_SOURCES, *FOREIGN)
 
 
 @click.command("import")
@@ -269,6 +305,11 @@ SOURCES = (*TRANSCRIPTS, "all", *OTHER_SOURCES)
 )
 @click.option(
     "--resource", metavar="ID", help="The owner of the threads, if the file does not name one."
+)
+@click.option(
+    "--only",
+    metavar="NAME",
+    help="Of another memory tool: only this project, person or bank of it.",
 )
 @click.option(
     "--all-projects", is_flag=True, help="Import from all folders, each into its own project."
@@ -293,6 +334,7 @@ def import_command(
     source: str | None,
     format: Any,
     resource: str | None,
+    only: str | None,
     all_projects: bool,
     dry_run: bool,
     no_learn: bool,
@@ -311,6 +353,10 @@ def import_command(
     of Mastra; FILE is its file or URL. --from claude-memory and the like import
     what agents noted about this repository. FILE.zip is an archive of
     `smara export`; import those that you trust, as what was confirmed stays so.
+
+    FILE may be what another memory tool keeps or exports (mem0, the MCP memory
+    server, basic-memory, claude-mem, Hindsight, Zep): it is recognized, or named
+    with --from. It becomes messages, and memories that wait for review.
     """
     if source != "git" and (limit is not None or code is not None):
         raise InvalidInputError(
@@ -322,6 +368,18 @@ def import_command(
         return _import_mastra(call, files, dry_run, resource=resource)
     if source in OTHER_SOURCES:
         return _import_notes(call, str(source), files, dry_run=dry_run)
+    if source in FOREIGN and not files:
+        raise InvalidInputError(f"Give the file: `smara import --from {source} FILE`.")
+    foreign = [name for name in files if source in FOREIGN or _is_foreign(name, source, format)]
+    if foreign and len(foreign) < len(files):
+        raise InvalidInputError(
+            f"{foreign[0]} is of another memory tool, and not all of the files are. Import them one"
+            " by one."
+        )
+    if foreign:
+        return _import_foreign(call, files, source, only=only, dry_run=dry_run)
+    if only is not None:
+        raise InvalidInputError("--only is for files of other memory tools.")
     if files and source is None and all(name.endswith(".zip") for name in files):
         return _import_archives(call, files)
     if files and (source is not None or all_projects):
@@ -339,6 +397,10 @@ def import_command(
             done = bulk.run(found, output.bar)
             done.elsewhere = elsewhere
     return _reply(done, by_file=bool(files), is_dry_run=dry_run)
+
+
+def _is_foreign(name: str, source: str | None, format: str | None) -> bool:
+    return source is None and format is None and recognize(name) is not None
 
 
 def _reply(done: BulkReport, by_file: bool, is_dry_run: bool) -> Reply:
