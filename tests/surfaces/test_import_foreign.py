@@ -49,7 +49,7 @@ def test_files_of_other_tools_are_not_mixed_with_transcripts(db, tmp_path):
     chat.write_text('{"role": "user", "content": "hello"}\n')
     done = call("import", str(chat), str(foreign_stores.mem0(tmp_path)))
     assert done.code == 2
-    assert "one by one" in done.err
+    assert "chat.jsonl is not recognized as a file of another memory tool" in done.err
     assert call("import", str(chat)).code == 0
     assert "Give the file" in call("import", "--from", "mem0").err
     assert "--only is for files" in call("import", str(chat), "--only", "x").err

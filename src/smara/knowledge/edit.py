@@ -159,8 +159,7 @@ class MemoryEditor(MemoryReader):
             refuse_deprecated(stored.memory)
             turn.refuse_agents(stored.memory, "retire")
             note = {"why": prepare.clean_optional(why, "why", 500)}
-            ended_at = turn.now_ms if at is None else at
-            return turn.retire(stored, "superseded", note, deprecated_at=ended_at).memory
+            return turn.retire(stored, "superseded", note, deprecated_at=at or turn.now_ms).memory
 
     def restore(self, memory_id: str, *, by: By = "agent", **who: Any) -> TypedMemory:
         """Restore a deprecated memory.

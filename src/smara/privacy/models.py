@@ -58,6 +58,8 @@ class ForeignReport:
 
     path: str
     format: str
+    title: str
+    """The tool's name for people."""
     is_dry_run: bool = False
     records: int = 0
     added: int = 0
@@ -76,6 +78,25 @@ class ForeignReport:
     threads: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
     """Records that were not imported, by the reason."""
+
+    def lines(self) -> list[str]:
+        """Return what became of the records, for people."""
+        verb = "Would import" if self.is_dry_run else "Imported"
+        new = self.added + self.updated
+        memories = f"{new:,} {'memory' if new == 1 else 'memories'}"
+        messages = f"{self.messages:,} message{'' if self.messages == 1 else 's'}"
+        counts = {
+            "No longer in force there, stored as superseded": self.ended,
+            "Changed there since the last import": self.updated,
+            "Said by a memory here already": self.merged,
+            "Imported before": self.present + self.messages_present,
+        } | {f"Skipped, {reason}": count for reason, count in self.skipped.items()}
+        review = ["Review them with `smara memories review`."]
+        return [
+            f"{verb} {memories} and {messages} from {self.title} ({self.path}).",
+            *(f"  {what}: {count:,}" for what, count in counts.items() if count),
+            *(review if new and not self.is_dry_run else ()),
+        ]
 
 
 @dataclass(frozen=True, slots=True)

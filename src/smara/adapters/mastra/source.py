@@ -12,19 +12,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import parse_qsl, urlencode
 
-from smara.core.files import open_regular
 from smara.errors import DatabaseError, InvalidInputError, MissingExtraError, NotFoundError
+from smara.privacy.foreign.records import Malformed, database
 
 THREADS, MESSAGES = "mastra_threads", "mastra_messages"
 RESOURCES, OBSERVATIONS = "mastra_resources", "mastra_observational_memory"
 TABLES = (THREADS, MESSAGES, RESOURCES, OBSERVATIONS)
 _POSTGRES = ("postgresql://", "postgres://")
-_SQLITE_MAGIC = b"SQLite format 3\x00"
-_WAL_VERSION = 2
 _AT_ONCE = 500
-_BUSY_SECONDS = 5
 
 Row = Mapping[str, Any]
 
@@ -218,9 +215,7 @@ def open_source(where: str | os.PathLike[str]) -> Iterator[MastraSource]:
 
 @contextmanager
 def _file(where: str) -> Iterator[MastraSource]:
-    import apsw
-
-    path = where.removeprefix("file:").removeprefix("sqlite:///")
+    path = os.path.expanduser(where.removeprefix("file:").removeprefix("sqlite:///"))
     if "://" in path:
         raise InvalidInputError(
             f"{path.split('://')[0]}:// cannot be read. Give the file of a libSQL or SQLite "
@@ -228,36 +223,13 @@ def _file(where: str) -> Iterator[MastraSource]:
             "PostgreSQL database; a database of Turso can be saved as a file with `turso db "
             "export`."
         )
-    path = os.path.expanduser(path)
-    place = os.path.realpath(path)
+    if not os.path.exists(path):
+        raise NotFoundError(f"There is no file {path}. Check the path.", path=path)
     try:
-        with open_regular(place) as stream:
-            head = stream.read(100)
-    except FileNotFoundError:
-        raise NotFoundError(f"There is no file {place}. Check the path.", path=place) from None
-    except OSError as error:
-        raise InvalidInputError(f"{place} cannot be read: {error.strerror}.", path=place) from None
-    if not head.startswith(_SQLITE_MAGIC):
-        raise InvalidInputError(
-            f"{path} is no SQLite or libSQL database. Give the file of the store.", path=path
-        )
-    is_log_gone = not os.path.exists(f"{place}-wal") or os.path.getsize(f"{place}-wal") == 0
-    is_at_rest = len(head) > 18 and head[18] == _WAL_VERSION and is_log_gone
-    url = f"file:{quote(place)}?mode=ro{'&immutable=1' if is_at_rest else ''}"
-    connection = None
-    try:
-        connection = apsw.Connection(url, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
-        connection.set_busy_timeout(_BUSY_SECONDS * 1000)
-        connection.execute("PRAGMA query_only = 1")
-        connection.execute("PRAGMA trusted_schema = 0")
-        yield FileSource(connection, path)
-    except (apsw.Error, Damaged, UnicodeDecodeError) as error:
-        raise InvalidInputError(
-            f"{path} cannot be read: {_message_of(error)}. Give an undamaged copy.", path=path
-        ) from None
-    finally:
-        if connection is not None:
-            connection.close()
+        with database(path) as connection:
+            yield FileSource(connection, path)
+    except (Malformed, Damaged) as error:
+        raise InvalidInputError(f"{error}. Give an undamaged copy.", path=path) from None
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Know the formats of other memory tools, and recognize a file by them."""
+"""List the formats of other memory tools, and recognize them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FOREIGN: dict[str, ForeignFormat] = {
 
 
 def recognize(path: str) -> ForeignFormat | None:
-    """Return the format of a file or folder; ``None`` if it is of no other tool."""
+    """Return the format of a path; ``None`` if no tool fits."""
     candidate = Candidate(path)
     return next((each for each in FOREIGN.values() if each.recognizes(candidate)), None)
 

@@ -1,4 +1,4 @@
-"""Read the archive of a Hindsight bank, or a list of its memories.
+"""Read the archive of a Hindsight bank, or its listed memories.
 
 The archive is a ZIP with one JSON file for each document, its text and the facts extracted from
 it, and files for what the bank made of them. A cause of a fact is kept in its words.

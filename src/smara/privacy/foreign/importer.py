@@ -62,7 +62,7 @@ class ForeignImport:
         self._format = format
         self._path = path
         self._now_ms = now_ms
-        self._report = ForeignReport(path, format.name, is_dry_run)
+        self._report = ForeignReport(path, format.name, format.title, is_dry_run)
         self._message_ids: dict[str, str] = {}
         self._sessions: dict[str, bool] = {}
         self._threads: set[str] = set()

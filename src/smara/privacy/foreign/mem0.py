@@ -1,4 +1,4 @@
-"""Read memories of mem0: what it lists or exports as JSON, and its history.
+"""Read memories of mem0: its lists in JSON, and its history.
 
 A list is ``{"results": [...]}``, a bare list, or one memory a line. The history (``history.db``)
 has every version of a memory; older versions and deleted ones have ended.

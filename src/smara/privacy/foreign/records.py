@@ -1,4 +1,4 @@
-"""Define what is read from the store of another tool, and its format.
+"""Define the records of other tools, and their formats.
 
 A reader yields messages, facts, and what it leaves out. It raises `Malformed` with the place of a
 record that it cannot read; an import reads everything once before it stores anything.
@@ -22,6 +22,7 @@ from zipfile import BadZipFile, ZipFile
 import apsw
 
 from smara.core.clock import to_ms
+from smara.core.files import read_regular
 from smara.errors import InvalidInputError
 from smara.knowledge.models import MemoryType
 from smara.messages.models import ROLES, Role
@@ -31,7 +32,7 @@ _MOST_FILES_LOOKED_AT = 20
 _MOST_DOCUMENT_BYTES = 1 << 30
 _SQLITE = b"SQLite format 3\x00"
 _WAL_VERSION = 2
-_BUSY_MS = 2_000
+_BUSY_MS = 5_000
 _SECONDS_BELOW = 100_000_000_000
 """A time below is in seconds: as milliseconds it would be before 1974."""
 _KEY = re.compile(r'"(\w+)"\s*:')
@@ -121,8 +122,7 @@ class Candidate:
     def head(self) -> bytes:
         """The first bytes of a file."""
         try:
-            with open(self.path, "rb") as file:
-                return file.read(_HEAD_BYTES)
+            return read_regular(self.path, _HEAD_BYTES)
         except OSError:
             return b""
 
@@ -173,7 +173,7 @@ def database(path: str) -> Iterator[apsw.Connection]:
     place = os.path.realpath(path)
     head = Candidate(place).head
     if not head.startswith(_SQLITE):
-        raise Malformed(path, "it is not a SQLite database")
+        raise Malformed(path, "it is no SQLite or libSQL database")
     log = f"{place}-wal"
     is_at_rest = head[18] == _WAL_VERSION and not (os.path.exists(log) and os.path.getsize(log))
     url = f"file:{quote(place)}?mode=ro{'&immutable=1' if is_at_rest else ''}"
@@ -206,13 +206,15 @@ def tables_of(connection: apsw.Connection) -> dict[str, frozenset[str]]:
 
 
 def read_document(path: str) -> Any:
-    """Return a JSON document, or a list of the objects of its lines.
+    """Return a JSON document, or the list of its lines.
 
     Raises:
         Malformed: If a line is not JSON.
     """
-    with open(path, "rb") as file:
-        raw = file.read(_MOST_DOCUMENT_BYTES + 1)
+    try:
+        raw = read_regular(path, _MOST_DOCUMENT_BYTES + 1)
+    except OSError as error:
+        raise Malformed(path, f"it cannot be read ({error.strerror})") from error
     if len(raw) > _MOST_DOCUMENT_BYTES:
         raise Malformed(path, f"it has more than {_MOST_DOCUMENT_BYTES >> 30} GiB")
     text = raw.decode("utf-8", "replace").lstrip("\ufeff")

@@ -269,23 +269,7 @@ def _import_foreign(
             for name in files
         ]
     yield {"imports": [asdict(report) for report in reports]}
-    for report in reports:
-        verb = "Would import" if report.is_dry_run else "Imported"
-        memories = output.count(report.added + report.updated, "memory", "memories")
-        messages = output.count(report.messages, "message")
-        title = FOREIGN[report.format].title
-        output.say(f"{verb} {memories} and {messages} from {title} ({report.path}).")
-        counts = {
-            "No longer in force there, stored as superseded": report.ended,
-            "Changed there since the last import": report.updated,
-            "Said by a memory here already": report.merged,
-            "Imported before": report.present + report.messages_present,
-        } | {f"Skipped, {reason}": count for reason, count in report.skipped.items()}
-        for what, count in counts.items():
-            if count:
-                output.say(f"  {what}: {count:,}")
-    if not dry_run and any(report.added or report.updated for report in reports):
-        output.say("Review them with `smara memories review`.", dim=True)
+    output.say(*(line for report in reports for line in report.lines()))
 
 
 SOURCES = (*TRANSCRIPTS, "all", *OTHER_SOURCES, *FOREIGN)
@@ -370,13 +354,8 @@ def import_command(
         return _import_notes(call, str(source), files, dry_run=dry_run)
     if source in FOREIGN and not files:
         raise InvalidInputError(f"Give the file: `smara import --from {source} FILE`.")
-    foreign = [name for name in files if source in FOREIGN or _is_foreign(name, source, format)]
-    if foreign and len(foreign) < len(files):
-        raise InvalidInputError(
-            f"{foreign[0]} is of another memory tool, and not all of the files are. Import them one"
-            " by one."
-        )
-    if foreign:
+    is_open = source is None and format is None
+    if source in FOREIGN or (is_open and any(map(recognize, files))):
         return _import_foreign(call, files, source, only=only, dry_run=dry_run)
     if only is not None:
         raise InvalidInputError("--only is for files of other memory tools.")
@@ -397,10 +376,6 @@ def import_command(
             done = bulk.run(found, output.bar)
             done.elsewhere = elsewhere
     return _reply(done, by_file=bool(files), is_dry_run=dry_run)
-
-
-def _is_foreign(name: str, source: str | None, format: str | None) -> bool:
-    return source is None and format is None and recognize(name) is not None
 
 
 def _reply(done: BulkReport, by_file: bool, is_dry_run: bool) -> Reply:
