@@ -1,5 +1,5 @@
 """``python -m bench [append|search|processes|tasks|calls|observe|steps|hooks|watch|say|embed|code|
-decisions] [--small] [--large]``
+decisions|copy] [--small] [--large]``
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bench.measure import Report
 
 _PARTS = [
     "append", "processes", "search", "tasks", "calls", "observe", "steps", "hooks", "watch", "say",
-    "embed", "code", "decisions",
+    "embed", "code", "decisions", "copy",
 ]  # fmt: skip
 
 
@@ -24,7 +24,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("parts", nargs="*", default=_PARTS)
     parser.add_argument("--small", action="store_true", help="stop at 100,000 messages")
-    parser.add_argument("--large", action="store_true", help="decisions: go to 100,000 sessions")
+    parser.add_argument(
+        "--large",
+        action="store_true",
+        help="decisions: go to 100,000 sessions; copy: to 1,000,000 messages",
+    )
     parser.add_argument("--out", type=Path, default=Path(".bench"))
     options = parser.parse_args()
     os.environ.setdefault(
@@ -85,6 +89,11 @@ def main() -> int:
 
                 sizes = deciding.LARGE if options.large else deciding.SIZES
                 deciding.run(folder, report, sizes[:1] if options.small else sizes)
+            elif part == "copy":
+                from bench import copying
+
+                sizes = copying.LARGE if options.large else copying.SIZES
+                copying.run(folder, report, sizes[:1] if options.small else sizes)
             else:
                 parser.error(f"unknown part {part}; choose from {', '.join(_PARTS)}")
     report.write(options.out)

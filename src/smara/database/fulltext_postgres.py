@@ -270,10 +270,11 @@ class PostgresWords(_PostgresIndex):
     def add(self, session: Session, project_no: int, words: Sequence[str]) -> None:
         # In one order everywhere: two writers that add the same new words in different
         # orders would wait for each other for ever.
-        session.run_many(
-            "INSERT INTO words (project_no, word, trigrams) VALUES (?, ?, ?) ON CONFLICT DO "
-            "NOTHING",
-            [(project_no, word, trigrams(word)) for word in sorted(words)],
+        session.run(
+            "INSERT INTO words (project_no, word, trigrams) SELECT ?, w.word, ARRAY(SELECT"
+            " DISTINCT substr(w.word, i, 3) FROM generate_series(1, length(w.word) - 2) AS i)"
+            " FROM unnest(?::text[]) AS w (word) ON CONFLICT DO NOTHING",
+            (project_no, sorted(words)),
         )
 
     def remove(self, session: Session, project_no: int, words: Sequence[str]) -> None:

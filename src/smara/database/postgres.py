@@ -79,36 +79,36 @@ def translated_errors() -> Iterator[None]:
 class PostgresSession:
     """Statements on one psycopg connection."""
 
-    __slots__ = ("_connection",)
+    __slots__ = ("connection",)
 
     def __init__(self, connection: Any) -> None:
-        self._connection = connection
+        self.connection = connection
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> int:
         with translated_errors():
-            return int(self._connection.execute(with_dollar_marks(sql), values or None).rowcount)
+            return int(self.connection.execute(with_dollar_marks(sql), values or None).rowcount)
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        with translated_errors(), self._connection.cursor() as cursor:
+        with translated_errors(), self.connection.cursor() as cursor:
             cursor.executemany(with_dollar_marks(sql), rows)
 
     def all(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         with translated_errors():
-            rows: list[Row] = self._connection.execute(
+            rows: list[Row] = self.connection.execute(
                 with_dollar_marks(sql), values or None
             ).fetchall()
             return rows
 
     def one(self, sql: str, values: Sequence[Any] = ()) -> Row | None:
         with translated_errors():
-            row: Row | None = self._connection.execute(
+            row: Row | None = self.connection.execute(
                 with_dollar_marks(sql), values or None
             ).fetchone()
             return row
 
     def each(self, sql: str, values: Sequence[Any] = ()) -> Iterator[Row]:
         # A cursor of the server's, so that not every row has to come over at once.
-        with translated_errors(), self._connection.cursor(name=f"each_{next(_CURSORS)}") as cursor:
+        with translated_errors(), self.connection.cursor(name=f"each_{next(_CURSORS)}") as cursor:
             cursor.itersize = 1000
             yield from cursor.execute(with_dollar_marks(sql), values or None)
 

@@ -212,7 +212,7 @@ class _WholeCopy:
             after = self._progress.get(stream.name, 0)
             for rows in _batches(stream, stream.read(self._source, self._session, after)):
                 with self._target.write(is_derived=True) as other:
-                    stream.write(self._target, other, rows)
+                    stream.write(self._target, other, rows, is_new=True)
                     if stream.is_numbered:
                         self._note(other, stream.name, rows[-1][0])
             with self._target.write(is_derived=True) as other:

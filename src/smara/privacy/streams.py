@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, cast
 
 from smara.database.database import Database, Row, Session, marks
 from smara.database.fulltext import (
@@ -24,7 +24,9 @@ from smara.database.fulltext import (
     record_kind,
     record_no,
 )
+from smara.database.fulltext_postgres import distinct_terms, quoted
 from smara.database.leases import host_name
+from smara.database.postgres import PostgresSession, translated_errors
 from smara.database.vectors import ROW_BITS
 from smara.privacy.tables import TABLES, TableSpec
 
@@ -58,8 +60,10 @@ class Stream:
         """Yield the rows behind a number; a row begins with its key."""
         raise NotImplementedError
 
-    def write(self, database: Database, session: Session, rows: Sequence[Row]) -> None:
-        """Add rows that are not there."""
+    def write(
+        self, database: Database, session: Session, rows: Sequence[Row], is_new: bool = False
+    ) -> None:
+        """Add rows; ``is_new`` says that none of them is there."""
         raise NotImplementedError
 
     def remove(self, database: Database, session: Session, rows: Sequence[Row]) -> None:
@@ -88,7 +92,8 @@ class TableStream(Stream):
     def __post_init__(self) -> None:
         self.name, self.label = self.spec.name, self.spec.label
         self.key_width = len(self.key)
-        self.is_numbered = self.key == ("no",)
+        # A new store has a switch already.
+        self.is_numbered = self.key == ("no",) and self.name != "model_switch"
         self.loops = [name for name, to in self.spec.refs.items() if to == self.name]
 
     def read(self, database: Database, session: Session, after: int = 0) -> Iterator[Row]:
@@ -103,7 +108,9 @@ class TableStream(Stream):
             f"SELECT {columns} FROM {self.name} t WHERE {rest} ORDER BY {order}"
         )
 
-    def write(self, database: Database, session: Session, rows: Sequence[Row]) -> None:
+    def write(
+        self, database: Database, session: Session, rows: Sequence[Row], is_new: bool = False
+    ) -> None:
         names, values = self.columns, rows
         if self.loops:
             places = {names.index(name) for name in self.loops}
@@ -112,6 +119,9 @@ class TableStream(Stream):
                 tuple(None if at in places else value for at, value in enumerate(row))
                 for row in rows
             ]
+        if is_new and self.is_numbered and database.kind == "postgres":
+            load(session, self.name, names, values)
+            return
         rest = [name for name in names if name not in self.key]
         changes = ", ".join(f"{name} = excluded.{name}" for name in rest)
         conflict = f"UPDATE SET {changes}" if rest else "NOTHING"
@@ -156,11 +166,13 @@ class PlaceStream(TableStream):
         for row in super().read(database, session, after):
             yield (*row[:at], "" if row[at] == here else row[at], *row[at + 1 :])
 
-    def write(self, database: Database, session: Session, rows: Sequence[Row]) -> None:
+    def write(
+        self, database: Database, session: Session, rows: Sequence[Row], is_new: bool = False
+    ) -> None:
         at, here = self.columns.index("host"), host_name()
         if database.kind == "postgres":
             rows = [(*row[:at], row[at] or here, *row[at + 1 :]) for row in rows]
-        super().write(database, session, rows)
+        super().write(database, session, rows, is_new)
 
 
 @dataclass
@@ -178,7 +190,9 @@ class WordStream(Stream):
             f"SELECT t.project_no, t.word FROM words t WHERE {self.where} ORDER BY 1, 2"
         )
 
-    def write(self, database: Database, session: Session, rows: Sequence[Row]) -> None:
+    def write(
+        self, database: Database, session: Session, rows: Sequence[Row], is_new: bool = False
+    ) -> None:
         for project_no, found in groupby(rows, itemgetter(0)):
             database.words.add(session, project_no, [row[1] for row in found])
 
@@ -211,8 +225,20 @@ class MessageTermsStream(Stream):
                 f" AND {self.where} ORDER BY t.no, t.chunk"
             )
 
-    def write(self, database: Database, session: Session, rows: Sequence[Row]) -> None:
-        database.fulltext.add(session, [IndexRow(*row) for row in rows])
+    def write(
+        self, database: Database, session: Session, rows: Sequence[Row], is_new: bool = False
+    ) -> None:
+        if database.kind == "sqlite":
+            database.fulltext.add(session, [IndexRow(*row) for row in rows])
+            return
+        names = (
+            "no", "chunk", "prose", "code", "project_no", "thread_no", "resource", "role", "terms"
+        )  # fmt: skip
+        values = [
+            (no_of(row), row & (1 << CHUNK_BITS) - 1, prose, code, *rest, _vector(prose, code))
+            for row, prose, code, *rest in rows
+        ]
+        load(session, "message_index", names, values)
 
     def remove(self, database: Database, session: Session, rows: Sequence[Row]) -> None:
         for no in sorted({no_of(row[0]) for row in rows}):
@@ -249,7 +275,9 @@ class RecordTermsStream(Stream):
             )
         yield from (row for row in rows if row[3] in self.projects)
 
-    def write(self, database: Database, session: Session, rows: Sequence[Row]) -> None:
+    def write(
+        self, database: Database, session: Session, rows: Sequence[Row], is_new: bool = False
+    ) -> None:
         for (unit, project_no), pieces in groupby(rows, lambda row: (self.unit(row), row[3])):
             found, first = list(pieces), unit << PIECE_BITS
             terms = RecordTerms(found[0][1], tuple(row[2] for row in found))
@@ -263,6 +291,20 @@ class RecordTermsStream(Stream):
 
     def unit(self, row: Row) -> Any:
         return row[0] >> PIECE_BITS
+
+
+def load(session: Session, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+    """Insert rows into a table of PostgreSQL by COPY."""
+    cursor = cast(PostgresSession, session).connection.cursor()
+    statement = f"COPY {table} ({', '.join(columns)}) FROM STDIN"
+    with translated_errors(), cursor, cursor.copy(statement) as copy:
+        for row in rows:
+            copy.write_row(row)
+
+
+def _vector(prose: str, code: str) -> str:
+    """Return the terms of a message as a tsvector is written."""
+    return " ".join(map(quoted, distinct_terms(prose, code).split()))
 
 
 def streams(
