@@ -139,6 +139,7 @@ from smara.privacy.models import (
     ExportReport,
     ForeignReport,
     KindReport,
+    MarkdownReport,
     RestoreReport,
 )
 from smara.prompt.models import Context
@@ -1098,6 +1099,9 @@ class AsyncPrivacy:
         only: str | None = ...,
         is_dry_run: bool = ...,
     ) -> ForeignReport: ...
+    async def import_markdown(
+        self, path: str | os.PathLike[str], *, is_dry_run: bool = ...
+    ) -> MarkdownReport: ...
     async def erase(
         self,
         *,

@@ -460,7 +460,7 @@ class Rooms:
 
     @cached_property
     def privacy(self) -> Privacy:
-        from smara.privacy.foreign.importer import ForeignRooms
+        from smara.privacy.foreign.importer import ImportRooms
         from smara.privacy.privacy import Privacy
 
         return Privacy(
@@ -468,7 +468,7 @@ class Rooms:
             self.projects,
             self.index,
             recount=self._recount,
-            rooms=lambda: ForeignRooms(self.memories, self.messages, self.threads),
+            rooms=lambda: ImportRooms(self.memories, self.messages, self.threads, self.tasks),
         )
 
     @cached_property

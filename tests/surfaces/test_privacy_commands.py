@@ -167,3 +167,36 @@ def test_rule_that_is_misspelled_is_refused_at_every_door(store, monkeypatch):
     refused = call("search", "login")
     assert refused.code == 5
     assert "'mesages_days' is not a kind with a unit" in refused.err
+
+
+def test_an_export_in_markdown_is_edited_and_read_back(store, tmp_path):
+    call("remember", "Port 8080 is taken", "--type", "gotcha")
+    path = tmp_path / "shop.md"
+    call("export", str(path), "--format", "markdown")
+    text = path.read_text().replace("Port 8080 is taken", "Port 8081 is taken")
+    path.write_text(text.replace("With HMAC", "With HMAC and a date") + "- [ ] Sweep the floor\n")
+    planned = call("import", "--dry-run", str(path))
+    assert "Would update 2" in planned.out
+    done = call("import", str(path))
+    assert done.code == 0, done.err
+    assert "Updated 2" in done.out
+    assert "added 1; 3 unchanged." in done.out
+    assert "Port 8081 is taken" in call("memories", "list").out
+    assert "Sweep the floor" in call("tasks", "list").out
+    again = call("import", str(path), "--json")
+    assert (again.data["imports"][0]["updated"], again.data["imports"][0]["added"]) == ([], [])
+
+
+def test_a_change_on_both_sides_is_shown_and_not_overwritten(store, tmp_path):
+    call("remember", "Port 8080 is taken", "--type", "gotcha")
+    path = tmp_path / "shop.md"
+    call("export", str(path), "--format", "markdown")
+    path.write_text(path.read_text().replace("Port 8080 is taken", "Port 8081 is taken"))
+    (memory,) = call("memories", "list", "--json").data["memories"]
+    edited = call("memories", "edit", memory["id"], "--text", "Port 9090 is taken")
+    assert edited.code == 0, edited.err
+    done = call("import", str(path))
+    assert "was changed here since the export" in done.out
+    assert "here: gotcha: Port 9090 is taken" in done.out
+    assert "file: gotcha: Port 8081 is taken" in done.out
+    assert "Port 9090 is taken" in call("memories", "list").out

@@ -39,6 +39,7 @@ from smara.memory import Memory
 from smara.messages.models import NewMessage, NewThread
 from smara.privacy.foreign.formats import FOREIGN as FOREIGN
 from smara.privacy.foreign.formats import recognize as recognize
+from smara.privacy.markdown import is_markdown as is_markdown
 
 # Formats of no host: conversations in JSON, and messages line by line.
 PLAIN = {

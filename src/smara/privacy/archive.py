@@ -25,7 +25,7 @@ from smara.core.scope import Scope
 from smara.database.database import Database, Session
 from smara.database.migrate import HEAD
 from smara.errors import InvalidInputError
-from smara.privacy.markdown import memory_lines, task_lines, thread_lines
+from smara.privacy.markdown import memory_lines, task_lines, thread_lines, with_head
 from smara.privacy.models import ExportReport
 from smara.privacy.rows import RowReader, Selection, exported_name
 from smara.privacy.tables import BY_NAME, RECORDS, TableSpec
@@ -164,8 +164,8 @@ class _Writer:
         }
         for name, columns in _CSV.items():
             self._write(f"{folder}/{name}.csv", _csv_lines(columns, rows[name]()))
-        self._write(f"{folder}/memories.md", _encoded(memory_lines(rows["memories"]())))
-        self._write(f"{folder}/tasks.md", _encoded(task_lines(rows["tasks"]())))
+        for name, render in (("memories", memory_lines), ("tasks", task_lines)):
+            self._write(f"{folder}/{name}.md", _encoded(with_head(render(rows[name]()))))
         self._write(f"{folder}/conversations.md", _encoded(thread_lines(rows["messages"]())))
 
     def _write(self, path: str, chunks: Iterable[bytes], table: TableSpec | None = None) -> int:

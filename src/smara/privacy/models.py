@@ -100,6 +100,51 @@ class ForeignReport:
 
 
 @dataclass(frozen=True, slots=True)
+class MarkdownConflict:
+    """An edited entry that was changed in the store since the export."""
+
+    id: str
+    here: str
+    file: str
+
+
+@dataclass(slots=True)
+class MarkdownReport:
+    """The edits of a Markdown export, applied or planned."""
+
+    path: str
+    is_dry_run: bool = False
+    updated: list[str] = field(default_factory=list)
+    """The short ids of memories and tasks that were changed."""
+    added: list[str] = field(default_factory=list)
+    conflicts: list[MarkdownConflict] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    """Entries that are gone from the file; they stay here."""
+    refused: list[tuple[int, str, str]] = field(default_factory=list)
+    """Entries that were not taken: line, name, reason."""
+    unchanged: int = 0
+
+    def lines(self) -> list[str]:
+        """Return what became of the entries, for people."""
+        updated, added = ("Would update", "would add") if self.is_dry_run else ("Updated", "added")
+        names = " ".join(self.updated)
+        found = [
+            f"{updated} {len(self.updated):,}{f' ({names})' if names else ''}, {added}"
+            f" {len(self.added):,}; {self.unchanged:,} unchanged."
+        ]
+        for each in self.conflicts:
+            found += [f"Not changed: {each.id} was changed here since the export."]
+            found += [f"  here: {each.here}", f"  file: {each.file}"]
+        found += [f"Not taken, line {line} ({name}): {why}" for line, name, why in self.refused]
+        if self.missing:
+            found.append(
+                f"Not in the file, and still here: {' '.join(self.missing)}. `smara memories"
+                " forget` and `smara tasks close` put them aside."
+            )
+        return found
+
+
+@dataclass(frozen=True, slots=True)
 class RestoreReport:
     """A backup or an archive that was restored."""
 

@@ -7,10 +7,12 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from smara.core import log
 from smara.core.clock import to_ms
+from smara.core.files import read_regular
 from smara.core.scope import Scope
 from smara.core.validate import one_of
 from smara.database.migrate import HEAD, migrate
@@ -23,7 +25,14 @@ from smara.knowledge.store import KnowledgeStore
 from smara.privacy.archive import file_hash, private_file, write_archive
 from smara.privacy.erase import Eraser, write_receipt
 from smara.privacy.load import Loader, is_archive
-from smara.privacy.markdown import instruction_lines, memory_lines, task_lines
+from smara.privacy.markdown import (
+    IS_MARKDOWN,
+    instruction_lines,
+    memory_lines,
+    parse,
+    task_lines,
+    with_head,
+)
 from smara.privacy.models import (
     FORMATS,
     ArchiveReport,
@@ -34,6 +43,7 @@ from smara.privacy.models import (
     ExportFormat,
     ExportReport,
     ForeignReport,
+    MarkdownReport,
     RestoreReport,
 )
 from smara.privacy.probe import find_traces, out_of_reach
@@ -45,7 +55,7 @@ from smara.tasks.store import TaskStore
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from smara.privacy.foreign.importer import ForeignRooms
+    from smara.privacy.foreign.importer import ImportRooms
     from smara.search.index import Index
 
 
@@ -79,7 +89,7 @@ class Privacy:
         index: Index,
         *,
         recount: Callable[[Scope], None],
-        rooms: Callable[[], ForeignRooms],
+        rooms: Callable[[], ImportRooms],
     ) -> None:
         self._project = project
         self._database = project.database
@@ -228,8 +238,8 @@ class Privacy:
             if format != "markdown":
                 yield from instruction_lines(memories)
                 return
-            yield from memory_lines(memories)
-            yield from task_lines(reader.rows(BY_NAME["tasks"], selection))
+            tasks = reader.rows(BY_NAME["tasks"], selection)
+            yield from with_head(chain(memory_lines(memories), task_lines(tasks)))
 
     def import_archive(
         self, path: str | os.PathLike[str], *, project: str | None = None
@@ -297,6 +307,51 @@ class Privacy:
         )
         report = work.run(only, names)
         log.event("foreign.imported", format=report.format, records=report.records)
+        return report
+
+    def import_markdown(
+        self, path: str | os.PathLike[str], *, is_dry_run: bool = False
+    ) -> MarkdownReport:
+        """Read an export in Markdown back after a person edited it.
+
+        Edited memories and tasks are updated as by that person, and can be undone; new ones are
+        added. What changed here since the export is not overwritten, and what is gone from the
+        file stays. Safe to repeat.
+
+        Args:
+            path: A file that `export` wrote as ``markdown``, or ``memories.md`` or ``tasks.md`` of
+                an archive.
+            is_dry_run: Say what would change, and change nothing.
+
+        Returns:
+            What was updated, added, refused, and what conflicts.
+
+        Raises:
+            NotFoundError: If there is no such file.
+            InvalidInputError: If it is no such file, or a line belongs to nothing.
+        """
+        from smara.privacy.markdown_edits import MarkdownEdits
+
+        try:
+            text = read_regular(path).decode("utf-8")
+        except FileNotFoundError:
+            raise NotFoundError(f"File not found: {path}.") from None
+        except (OSError, ValueError) as error:
+            raise InvalidInputError(f"{path} cannot be read: {error}.") from error
+        if not IS_MARKDOWN.match(text):
+            raise InvalidInputError(
+                f"{path} is not a Markdown export of Smara: its first line is not the one that"
+                " `smara export --format markdown` writes."
+            )
+        edits = MarkdownEdits(self._rooms(), parse(text), os.fspath(path), is_dry_run=is_dry_run)
+        selection = Selection(viewer=self._project.actor)
+        with self._database.snapshot() as session:
+            reader = RowReader(self._database, session, self._project.scope)
+            rows = {
+                name: list(reader.rows(BY_NAME[name], selection)) for name in ("memories", "tasks")
+            }
+        report = edits.apply(**rows)
+        log.event("markdown.imported", updated=len(report.updated), added=len(report.added))
         return report
 
     def erase(

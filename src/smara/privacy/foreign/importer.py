@@ -31,6 +31,7 @@ from smara.privacy.foreign.records import (
 )
 from smara.privacy.models import ForeignReport
 from smara.secrets import redact
+from smara.tasks.tasks import Tasks
 
 _BATCH = 200
 _MOST_TAGS, _LONGEST_TAG, _MOST_FILES = 20, 60, 50
@@ -38,12 +39,13 @@ _PLAIN_ID = re.compile(r"[\w.@-]{1,200}")
 _HERE_ALREADY = "said in a session that is here with its own transcript"
 
 
-class ForeignRooms(NamedTuple):
+class ImportRooms(NamedTuple):
     """The rooms that an import writes to."""
 
     memories: Memories
     messages: Messages
     threads: Threads
+    tasks: Tasks
 
 
 class ForeignImport:
@@ -51,7 +53,7 @@ class ForeignImport:
 
     def __init__(
         self,
-        rooms: ForeignRooms,
+        rooms: ImportRooms,
         format: ForeignFormat,
         path: str,
         *,

@@ -22,6 +22,7 @@ from smara.adapters.importer import (
     BulkReport,
     ImportReport,
     find,
+    is_markdown,
     recognize,
 )
 from smara.core.extract import one_line
@@ -265,7 +266,9 @@ def _import_foreign(
 ) -> Reply:
     with call.memory() as memory:
         reports = [
-            memory.privacy.import_foreign(name, source, only=only, is_dry_run=dry_run)
+            memory.privacy.import_markdown(name, is_dry_run=dry_run)
+            if is_markdown(name) and source is None
+            else memory.privacy.import_foreign(name, source, only=only, is_dry_run=dry_run)
             for name in files
         ]
     yield {"imports": [asdict(report) for report in reports]}
@@ -341,6 +344,9 @@ def import_command(
     FILE may be what another memory tool keeps or exports (mem0, the MCP memory
     server, basic-memory, claude-mem, Hindsight, Zep): it is recognized, or named
     with --from. It becomes messages, and memories that wait for review.
+
+    FILE.md is an export in Markdown that you edited: what you changed is
+    changed here, unless it was changed here too.
     """
     if source != "git" and (limit is not None or code is not None):
         raise InvalidInputError(
@@ -355,7 +361,9 @@ def import_command(
     if source in FOREIGN and not files:
         raise InvalidInputError(f"Give the file: `smara import --from {source} FILE`.")
     is_open = source is None and format is None
-    if source in FOREIGN or (is_open and any(map(recognize, files))):
+    if source in FOREIGN or (
+        is_open and any(is_markdown(name) or recognize(name) for name in files)
+    ):
         return _import_foreign(call, files, source, only=only, dry_run=dry_run)
     if only is not None:
         raise InvalidInputError("--only is for files of other memory tools.")
