@@ -371,7 +371,7 @@ MOST_FUNCTIONS = 4_770
 MOST_STATEMENTS = 52_850
 MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "commits": (10, 95, 1_020),
-    "decisions": (10, 100, 1_000),
+    "decisions": (11, 120, 1_250),
     "privacy": (30, 370, 4_100),
     "prompt": (7, 50, 520),
 }

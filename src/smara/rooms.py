@@ -120,7 +120,7 @@ class Rooms:
         from smara.database.probe import SessionProbe
 
         with self.database.read() as session:
-            yield SessionProbe(session, self.scope)
+            yield SessionProbe(session, self.scope, self.database)
 
     # Modules are imported inside: a search should not pay for what writes. `Memory` says what
     # each room is.

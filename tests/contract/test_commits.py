@@ -250,6 +250,41 @@ def test_opening_a_file_tells_once_what_was_undone_in_it(memory, repository):
     assert [(each.kind, each.text) for each in receipt.items] == [("commit", "fix: retry 7 times")]
 
 
+PROVIDER = (
+    "fix: retry the payment provider 7 times\n\nBecause it needs up to six tries at night, when its"
+    " own batch runs."
+)
+NIGHT = "Customers are charged late: the payment provider fails at night and we retry too rarely"
+
+
+def asked(memory, text=NIGHT, session_id="s1"):
+    found = memory.moments.first_message(session_id, text)
+    return found.text if found is not None else ""
+
+
+def test_a_message_about_what_a_commit_decided_is_told_it_once(memory, repository):
+    undo(memory, repository, PROVIDER)
+    said = asked(memory)
+    assert "- Undone in `retry.py`" in said
+    assert "it needs up to six tries at night" in said
+    assert asked(memory) == opened(memory) == ""
+    assert asked(memory, "The page of prices shows no tax; correct the template.", "s2") == ""
+    receipt = memory.moments.receipts("s1")[0]
+    assert [each.kind for each in receipt.items] == ["commit"]
+
+
+def test_a_reason_is_told_while_its_lines_stand_and_not_after(memory, repository):
+    repository.commit("feat: begin", retry__py=TWO.format(3))
+    repository.commit(PROVIDER, retry__py=TWO.format(7))
+    memory.commits.keep_up()
+    assert "- Lines in `retry.py` were set by commit" in asked(memory)
+    why = "fix: retry 9 times\n\nThe contract with the payment provider now demands nine tries."
+    repository.commit(why, retry__py=TWO.format(9))
+    memory.commits.keep_up()
+    later = asked(memory, session_id="s2")
+    assert "needs up to six tries" not in later
+
+
 def test_a_change_of_another_function_is_told_nothing(memory, repository):
     undo(memory, repository)
     other = {"old_string": "    return call() or None", "new_string": "    return call()"}

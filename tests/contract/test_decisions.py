@@ -113,6 +113,47 @@ def test_a_message_about_something_else_is_answered_by_silence(memory, prompt):
     assert told(memory, prompt) == ""
 
 
+def test_words_that_a_project_uses_every_day_are_no_sign_of_a_subject(memory):
+    say(memory, "garage", PARKING)
+    memory.decisions.update()
+    about = "The garage has a page about parking_fee; make the button of its dialog green."
+    assert "24 euros" in told(memory, about, "s-early")
+    daily = "The page of the garage about parking_fee is done, with the fee of a parking car."
+    for number in range(40):
+        turns = [("user", f"{daily} Part {number}."), ("assistant", daily)] * 4
+        say(memory, f"daily-{number}", turns, day=1 + number)
+    assert told(memory, about, "s-late") == ""
+    event = "On event nights the stadium pays: is the half hour from entry free in parking_fee?"
+    assert "24 euros" in told(memory, event, "s-rule")
+
+
+LIMIT = (
+    ("user", "El proveedor de tarifas nos bloquea por las mañanas. ¿Sabes cuál es su límite?"),
+    ("assistant", "La documentación dice cien por minuto. ¿Qué límite ponemos en tarifas?"),
+    ("user", "Nunca más de 35 por minuto, siempre. Con cien nos cortan, lo medí ayer."),
+    ("assistant", "35 por minuto como máximo. ¿Y si el proveedor responde 429?"),
+    ("user", "Si responde 429 se espera un cuarto de hora, sin reintentos, nunca antes."),
+    (
+        "assistant",
+        "Decidido: 35 peticiones por minuto como máximo; con un 429, esperar 15 minutos.",
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "is_told"),
+    [
+        ("El proveedor de tarifas nos vuelve a bloquear con 429, ¿qué límite tenemos?", True),
+        ("¿Sabes por qué el botón de la portada no se ve si no es por la mañana? Míralo", False),
+        ("Проверь, почему письма за март так и не ушли, и что из этого уже исправлено?", False),
+    ],
+)
+def test_small_words_of_another_language_are_no_sign_of_a_subject(memory, prompt, is_told):
+    say(memory, "tarifas", LIMIT)
+    memory.decisions.update()
+    assert bool(told(memory, prompt)) == is_told
+
+
 def test_a_later_word_replaces_what_it_touches_and_the_rest_still_stands(memory):
     say(memory, "garage", PARKING)
     say(memory, "council", AMENDED, day=40)

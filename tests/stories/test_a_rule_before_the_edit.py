@@ -92,3 +92,26 @@ def test_a_settled_rule_is_told_when_the_talk_turns_to_it_or_its_file_is_opened(
         tool_response={"file": {"content": "def parking_fee(hours):"}},
     )
     assert "24 euros" in opened
+
+
+def test_what_a_commit_decided_is_told_with_the_first_message_about_it(repository):
+    text = "GRACE = {}\n\n\ndef free_minutes(car):\n    return GRACE\n"
+    names = ("-c", "user.name=Ann", "-c", "user.email=ann@example.com")
+    reason = (
+        "Give ambulances 45 free minutes\n\nBecause the hospital has no driveway of its own, an"
+        " ambulance waits at the barrier of the garage."
+    )
+    for message, minutes in (("Grace", 30), (reason, 45), ("Simplify", 5)):
+        (repository / "grace.py").write_text(text.format(minutes))
+        subprocess.run(["git", "add", "-A"], check=True)
+        subprocess.run(["git", *names, "commit", "-qm", message], check=True)
+    assert call("init", "--yes").code == 0
+    hook("SessionStart", session_id="may", cwd=os.getcwd(), source="startup")
+    hook("drain")
+    reply = ask("may", "The hospital complains that ambulances pay at the barrier after minutes.")
+    assert "- Undone in `grace.py`" in reply
+    assert "the hospital has no driveway" in reply
+    assert ask("may", "And what do ambulances pay at the barrier of the hospital now?", 1) == ""
+    (repository / "grace.py").write_text(text.format(45))
+    hook("SessionStart", session_id="mended", cwd=os.getcwd(), source="startup")
+    assert "Undone" not in ask("mended", "Why do ambulances pay at the barrier of the hospital?")

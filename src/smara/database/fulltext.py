@@ -117,7 +117,7 @@ KIND_CODES: dict[RecordKind, int] = {
     "decision": 7,
 }
 """The number that stands for a kind in a row number."""
-_KINDS: dict[int, RecordKind] = {code: kind for kind, code in KIND_CODES.items()}
+KINDS: dict[int, RecordKind] = {code: kind for kind, code in KIND_CODES.items()}
 PIECE_BITS = 8
 KIND_BITS = 8
 MAX_PIECES = 1 << PIECE_BITS
@@ -157,7 +157,7 @@ def record_no(row: int) -> int:
 
 def record_kind(row: int) -> RecordKind:
     """The kind of the record a row belongs to."""
-    return _KINDS[row >> PIECE_BITS & (1 << KIND_BITS) - 1]
+    return KINDS[row >> PIECE_BITS & (1 << KIND_BITS) - 1]
 
 
 def index_table(kind: RecordKind) -> str:

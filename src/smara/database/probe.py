@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     import apsw
 
     from smara.core.scope import Scope
-    from smara.database.database import Session
+    from smara.database.session import Session
 else:
     Protocol = object
 
 _BUSY_MS = 50
+_NEWEST = 3_000
+"""So many messages say how people talk in a project."""
 TASKS = ("task_events",)
 MEMORIES = ("memory_events", "memory_tombstones", "memory_trust_events")
 """The tables that get a row with every change of a room: an event, or what is left of a memory."""
@@ -53,10 +55,7 @@ class SqliteProbe:
 
     def text(self, sql: str, **values: Any) -> str:
         """The one text that a statement gives, or an empty one."""
-        if ":project" not in sql:
-            raise AssertionError(f"statement without a wall: {sql}")
-        row = self._connection.execute(sql, {"project": self._project_no, **values}).fetchone()
-        return str(row[0]) if row else ""
+        return next((str(row[0]) for row in self.rows(sql, **values)), "")
 
     def rows(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a statement, which names its ``:project``."""
@@ -74,6 +73,22 @@ class SqliteProbe:
         )
         return [int(row[0]) for row in rows]
 
+    def spread(self, terms: Sequence[str], thread_no: int) -> tuple[list[int], int]:
+        """Count the newest messages outside a session, by term and all."""
+        newest = self.number("SELECT coalesce(max(no), 0) FROM messages WHERE :project > 0")
+        scope = f'"^p{self._project_no}" AND ("^ruser" OR "^rassistant")'
+        quoted = ['"' + term.replace('"', '""') + '" AND ' for term in terms]
+        # The end of the index alone is read, whatever its size; a row begins with its message.
+        sql = "SELECT count(*) FROM message_index WHERE message_index MATCH ? AND rowid > ?"
+        found = [
+            int(row[0])
+            for start in (*quoted, "")
+            for row in self._connection.execute(
+                sql, (f'({start}{scope}) NOT "^t{thread_no}"', newest - _NEWEST << 16)
+            )
+        ]
+        return found[:-1], found[-1]
+
     def __enter__(self) -> SqliteProbe:
         return self
 
@@ -89,23 +104,50 @@ class SqliteProbe:
 class SessionProbe:
     """The same questions over an open session of either database."""
 
-    def __init__(self, session: Session, scope: Scope) -> None:
+    def __init__(self, session: Session, scope: Scope, indexes: Any) -> None:
         self.project_no = scope.project_no
         self._session = session
         self._scope = scope
+        self._indexes = indexes
 
     def number(self, sql: str, **values: Any) -> int:
         """The one number that a statement gives; every statement names its ``:project``."""
+        return next((int(row[0]) for row in self.rows(sql, **values)), 0)
+
+    def rows(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement, which names its ``:project``."""
         import re
 
         from smara.core.scope import scoped_sql
 
         names = [name for name in re.findall(r":(\w+)", sql) if name != "project"]
-        row = self._session.one(
-            scoped_sql(self._scope, re.sub(r":(?!project)\w+", "?", sql)),
-            tuple(values[name] for name in names),
-        )
-        return int(row[0]) if row else 0
+        statement = scoped_sql(self._scope, re.sub(r":(?!project)\w+", "?", sql))
+        return self._session.all(statement, tuple(values[name] for name in names))
+
+    def records(self, term: str, kind: int, limit: int) -> list[int]:
+        """Return records of a kind that hold a term, newest first."""
+        from smara.database.fulltext import KINDS, record_no
+
+        index = self._indexes.records
+        rows = index.match(self._session, term, self.project_no, KINDS[kind], limit)
+        return list(dict.fromkeys(map(record_no, rows)))
+
+    def spread(self, terms: Sequence[str], thread_no: int) -> tuple[list[int], int]:
+        """Count the newest messages outside a session, by term and all."""
+        from smara.database.fulltext import Within, no_of
+
+        roles = ("user", "assistant")
+        where = "FROM messages WHERE project_no = :project"
+        since = self.number(f"SELECT coalesce(max(no), 0) {where}") - _NEWEST
+
+        def count(term: str, thread_no: int | None = None) -> int:
+            within = Within(self.project_no, thread_no, roles=roles)
+            rows = self._indexes.fulltext.match(self._session, [term], within, _NEWEST)
+            return sum(no_of(row) > since for row in rows)
+
+        total = f"SELECT count(*) {where} AND role IN {roles} AND thread_no <> :thread AND no > :no"
+        counts = [count(term) - count(term, thread_no) for term in terms]
+        return counts, self.number(total, thread=thread_no, no=since)
 
 
 def open_probe(path: str, project_no: int, schema: int) -> SqliteProbe | None:

@@ -11,19 +11,22 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from smara.core.extract import shorten
 from smara.core.files import read_regular
 from smara.core.git import ask_git
+from smara.core.memory_block import tokens_of
 from smara.core.paths import FILE_EXTENSIONS
 from smara.core.text import analyze
 from smara.database.database import Session
 from smara.database.projects import ProjectContext
 from smara.decisions.amend import Amendment, amendment, left_by_newer
 from smara.decisions.assemble import Draft, assemble
-from smara.decisions.line import LONGEST, decision_line
+from smara.decisions.line import LONGEST, MOST_TOKENS, decision_line
 from smara.decisions.models import Decision, DecisionPage, DecisionReport
 from smara.decisions.recall import common_terms, recall
+from smara.decisions.shelf import DecisionShelf, records_about
 from smara.decisions.store import DecisionRow, DecisionStore, WaitingThread
 from smara.decisions.utterances import SpokenTurn, content_terms, names_in
 from smara.errors import NotFoundError
@@ -186,15 +189,24 @@ class Decisions:
             memories = self._knowledge.by_numbers(session, found).values()
         return self._as_decisions(each for each in memories if each.is_active)[:limit]
 
+    def about(self, text: str, place: str = "") -> builtins.list[dict[str, Any]]:
+        """Return what may be told unasked with a message.
+
+        Args:
+            text: The message.
+            place: The checked-out folder whose commits count; empty for none.
+
+        Returns:
+            Decisions and reasons of commits, with their lines; empty if nothing is surely about
+            the message.
+        """
+        with self._store.database.read() as session:
+            look = self._store.probe(session)
+            return records_about(look, text, actor=self._project.actor, place=place)
+
     def _recalled(self, session: Session, text: str) -> builtins.list[int]:
-        total = self._store.total(session)
-        hits = recall(
-            text,
-            total,
-            lambda term: self._store.match(session, term),
-            lambda numbers: self._store.in_force(session, numbers),
-        )
-        return [each.no for each in hits]
+        shelf = DecisionShelf(self._store.probe(session), self._project.actor, is_asked=True)
+        return [each.no for each in recall(text, shelf, is_asked=True)]
 
     def _as_decisions(self, memories: Iterable[TypedMemory]) -> builtins.list[Decision]:
         return [
@@ -495,6 +507,14 @@ def turns_of(messages: Sequence[Message]) -> list[SpokenTurn]:
 
 def line_of(memory: TypedMemory, most: int = LONGEST) -> str:
     """Return a decision as the line that agents are told."""
+    line = _line(memory, most)
+    while (tokens := tokens_of(line)) > MOST_TOKENS and most > 200:
+        most = int(0.95 * most * MOST_TOKENS / tokens)
+        line = _line(memory, most)
+    return line
+
+
+def _line(memory: TypedMemory, most: int) -> str:
     earlier = memory.data.get("earlier", ())
     return decision_line(
         memory.short_id,

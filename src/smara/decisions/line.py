@@ -12,7 +12,8 @@ TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LONGEST = 2_300
+LONGEST, MOST_TOKENS = 2_300, 560
+"""With its block, a line stays within what a message may be told."""
 _LONGEST_RULE = 1_500
 _LONGEST_REJECTED, _LONGEST_EARLIER = 160, 700
 _MOST_REJECTED = 3

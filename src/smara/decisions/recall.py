@@ -1,8 +1,9 @@
-"""Decide if a message is about a decision, by an absolute measure.
+"""Decide if a message is about a record, by an absolute measure.
 
 In any store something is nearest to any message. So the shared terms are weighed by how rare
-they are, here and in what developers write anywhere, and a record passes only if the weight is
-large by itself and makes up a good share of the message. Otherwise nothing is told.
+they are, in what developers write anywhere, among the records, and in what is said in this
+project: the words that a project uses every day are no sign of a subject. A record passes only if
+the weight is large by itself and makes up a good share of the message. Otherwise nothing is told.
 
 Hooks load this module: what costs time is imported when it is used.
 """
@@ -15,27 +16,31 @@ import os
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-    from typing import NamedTuple
-
-    from smara.database.probe import SqliteProbe
+    from collections.abc import Mapping, Sequence
+    from typing import NamedTuple, Protocol
 else:
     from collections import namedtuple
 
-    NamedTuple = object
+    NamedTuple = Protocol = object
 
 _USUAL = 200
-"""The common terms count as so many texts beside those of a project."""
+"""The common terms count as so many texts beside those of a project, and as so many messages."""
 _UNKNOWN_RATE = 2 / 10_000
 _ORDINARY = 3.0
 """What weighs less is no sign of a subject."""
 _MOST_TEXTS = 300
 """A larger project is measured as one of this size, so that a weight means the same."""
 _LONGEST_MESSAGE = 4_000
-_MOST_TERMS = 64
+_MOST_TERMS, _MOST_WEIGHED = 64, 24
+_MOST_NEAR, _MOST_ASKED = 6, 40
 MOST_ROWS = 1_500
 """A term that more records have is no sign of a subject."""
-LEAST_WEIGHT, LEAST_SHARE = 4.0, 0.12
+_ASKED_WEIGHT, _ASKED_SHARE = 4.0, 0.12
+_LEAST_WEIGHT, _LEAST_SHARE, _MANY = (1.8, 2.6), (0.07, 0.09), 30
+"""The bounds for one record, and for so many: among more, chance finds something nearer."""
+_LEAST_OF_CORE = 1.5
+_FEW_TERMS, _COMMON_RATE, _COMMON_SHARE = 8, 0.01, 0.1
+"""A longer message with fewer common terms is in a language whose common terms are not known."""
 _BESIDE_BEST = 0.6
 _NAME = 2.0
 
@@ -47,73 +52,139 @@ if TYPE_CHECKING:
         no: int
         weight: float
         share: float
+
+    class Core(NamedTuple):
+        """A record's own texts, without what stands around it."""
+
+        texts: Sequence[tuple[str, float]]
+        """Its texts, with what a term counts that stands in them."""
+        thread_no: int
+        """The session that it comes from; 0 for none."""
 else:
     Recalled = namedtuple("Recalled", "no weight share")
+    Core = namedtuple("Core", "texts thread_no")
 
 
-def recall(
-    text: str,
-    total: int,
-    match: Callable[[str], Sequence[int]],
-    in_force: Callable[[Sequence[int]], Collection[int]],
-    least_weight: float = LEAST_WEIGHT,
-    least_share: float = LEAST_SHARE,
-) -> list[Recalled]:
+class RecordShelf(Protocol):
+    """The records of one kind that a message may be about."""
+
+    total: int
+    around: float
+    """What a term counts that stands only around a record."""
+
+    def match(self, term: str) -> Sequence[int]: ...
+
+    def cores(self, numbers: Sequence[int]) -> Mapping[int, Core]: ...
+
+    def spread(self, terms: Sequence[str], thread_no: int) -> tuple[list[int], int]: ...
+
+
+class _Message:
+    """The terms of a message, and how much each says about its subject."""
+
+    def __init__(self, text: str, total: int) -> None:
+        usual = common_terms()
+        self.factors = _terms(text)
+        self.rates = {term: usual.get(term, _UNKNOWN_RATE) for term in self.factors}
+        self.counts: dict[str, float] = {}
+        self.size = min(total, _MOST_TEXTS)
+        common = sum(rate >= _COMMON_RATE for rate in self.rates.values())
+        many = len(self.rates)
+        self.is_foreign = many > _FEW_TERMS and common < _COMMON_SHARE * many
+
+    def weight(self, term: str, rate: float = 0.0) -> float:
+        """Return a term's weight, given how often the project uses it."""
+        rate = max(rate, self.rates[term])
+        rarity = math.log((self.size + _USUAL) / (self.counts.get(term, 0.0) + _USUAL * rate + 0.5))
+        return max(0.0, rarity - _ORDINARY) * self.factors[term]
+
+
+def recall(text: str, shelf: RecordShelf, *, is_asked: bool = False) -> list[Recalled]:
     """Return the records that a message is about, the surest first.
 
     Args:
         text: The message.
-        total: How many records there are.
-        match: Gives the numbers of the records that hold a term.
-        in_force: Gives those of some records that may be told.
-        least_weight: The weight of shared terms that a record needs.
-        least_share: The share of the message's weight that it needs.
+        shelf: The records.
+        is_asked: A caller asks for them: what is common in the project counts, too.
     """
-    if not total:
+    if not shelf.total:
         return []
-    usual = common_terms()
-    factors = _terms(text)
-    rates = {term: usual.get(term, _UNKNOWN_RATE) for term in factors}
-    rare = sorted(rates, key=lambda term: (rates[term], -len(term), term))
-    size = min(total, _MOST_TEXTS)
-    whole = 0.0
-    weights: dict[int, float] = {}
-    for place, term in enumerate(rare):
-        if _weight(0, size, rates[term]) <= 0:
+    message = _Message(text, shelf.total)
+    if message.is_foreign and not is_asked:
+        return []
+    rates, weights = message.rates, dict[str, float]()
+    found: dict[int, list[str]] = {}
+    for place, term in enumerate(sorted(rates, key=lambda term: (rates[term], -len(term), term))):
+        if message.weight(term) <= 0:
             break
-        rows = match(term) if place < _MOST_TERMS else ()
-        weight = _weight(len(rows) * size / total, size, rates[term])
-        if weight <= 0 or len(rows) >= MOST_ROWS:
+        rows = shelf.match(term) if place < _MOST_TERMS else ()
+        message.counts[term] = len(rows) * message.size / shelf.total
+        if len(rows) >= MOST_ROWS or not (weight := message.weight(term)):
             continue
-        weight *= factors[term]
-        whole += weight
+        weights[term] = weight
         for no in rows:
-            weights[no] = weights.get(no, 0.0) + weight
-    found = [
-        Recalled(no, round(weight, 2), round(weight / whole, 3))
-        for no, weight in weights.items()
-        if weight >= least_weight and weight >= least_share * whole
-    ]
-    valid = in_force([each.no for each in found]) if found else ()
-    found = sorted(
-        (each for each in found if each.no in valid), key=lambda each: (-each.weight, -each.no)
+            found.setdefault(no, []).append(term)
+    whole, bounds = sum(weights.values()), _bounds(shelf.total, is_asked)
+    sums = {no: sum(weights[term] for term in terms) for no, terms in found.items()}
+    near = sorted(
+        (no for no in sums if _passes(sums[no], whole, bounds)), key=lambda no: (-sums[no], -no)
     )
-    return [each for each in found if each.weight >= _BESIDE_BEST * found[0].weight]
+    cores = shelf.cores(near[: _MOST_ASKED if is_asked else _MOST_NEAR]) if near else {}
+    passed = []
+    for no, core in cores.items():
+        weight = sums[no] if is_asked else _core_weight(message, shelf, core, found[no])
+        rest = whole - sums[no] + weight
+        if _passes(weight, rest, bounds):
+            passed.append(Recalled(no, round(weight, 2), round(weight / rest, 3)))
+    passed.sort(key=lambda each: (-each.weight, -each.no))
+    return [each for each in passed if each.weight >= _BESIDE_BEST * passed[0].weight]
 
 
-def _weight(count: float, size: int, rate: float) -> float:
-    """Return how much a term says about a subject; 0 for an ordinary one."""
-    rarity = math.log((size + _USUAL) / (count + _USUAL * rate + 0.5))
-    return max(0.0, rarity - _ORDINARY)
+def _bounds(total: int, is_asked: bool) -> tuple[float, float]:
+    if is_asked:
+        return _ASKED_WEIGHT, _ASKED_SHARE
+    grown = min(1.0, math.log(total) / math.log(_MANY))
+    weight, share = (low + grown * (high - low) for low, high in (_LEAST_WEIGHT, _LEAST_SHARE))
+    return weight, share
+
+
+def _passes(weight: float, whole: float, bounds: tuple[float, float]) -> bool:
+    return weight >= bounds[0] and weight >= bounds[1] * whole
+
+
+def _core_weight(message: _Message, shelf: RecordShelf, core: Core, terms: Sequence[str]) -> float:
+    """Return the weight of what a message shares with a record itself.
+
+    A term counts less if it stands only around the record, or is used in other sessions, too.
+    """
+    places: dict[str, float] = {}
+    for text, factor in core.texts:
+        for term in _all_terms(text):
+            places[term] = max(factor, places.get(term, 0.0))
+    heavy = sorted(terms, key=lambda term: -message.weight(term) * places.get(term, shelf.around))
+    heavy = heavy[:_MOST_WEIGHED]
+    counts, total = shelf.spread(heavy, core.thread_no)
+    parts = {
+        term: message.weight(term, count / (total + _USUAL)) * places.get(term, shelf.around)
+        for term, count in zip(heavy, counts, strict=True)
+    }
+    own = sum(part for term, part in parts.items() if places.get(term) == 1.0)
+    return sum(parts.values()) if own >= _LEAST_OF_CORE else 0.0
+
+
+def _all_terms(text: str) -> dict[str, float]:
+    from smara.core.text import analyze
+
+    found = analyze(text)
+    return dict.fromkeys((*found.prose.split(), *found.code.split()), 1.0)
 
 
 def _terms(text: str) -> dict[str, float]:
     """Return the terms of a message; the name of a function counts twice."""
     from smara.core.terms import expand
-    from smara.core.text import analyze, find_words
+    from smara.core.text import find_words
 
-    found = analyze(text[:_LONGEST_MESSAGE])
-    terms = dict.fromkeys((*found.prose.split(), *found.code.split()), 1.0)
+    terms = _all_terms(text[:_LONGEST_MESSAGE])
     for word in find_words(text[:_LONGEST_MESSAGE]):
         for term in expand(word).terms if not word.isalpha() or not word.islower() else ():
             if term.kind == "identifier" and term.text in terms:
@@ -132,40 +203,3 @@ def common_terms() -> dict[str, float]:
         for rate, _, terms in (line.partition(": ") for line in lines if not line.startswith("#"))
         for term in terms.split()
     }
-
-
-def recall_by_probe(look: SqliteProbe, text: str, actor: str) -> list[dict[str, str]]:
-    """Return the lines of decisions in force about a message.
-
-    One that was changed since its line was written is left out.
-    """
-    total = look.number("SELECT count(*) FROM decisions WHERE project_no = :project")
-    if not total:
-        return []
-    found = recall(
-        text,
-        total,
-        lambda term: look.records(term, _DECISION, MOST_ROWS),
-        lambda numbers: {row[0] for row in look.rows(_IN_FORCE, ids=_json(numbers), actor=actor)},
-    )
-    rows = look.rows(_LINES, ids=_json([each.no for each in found]), actor=actor)
-    lines = {row[0]: {"id": row[1], "text": row[2], "label": row[3]} for row in rows}
-    return [lines[each.no] for each in found if each.no in lines]
-
-
-def _json(numbers: Sequence[int]) -> str:
-    return f"[{','.join(map(str, numbers))}]"
-
-
-_DECISION = 7
-_IN_FORCE = (
-    "SELECT m.no FROM memories m WHERE m.no IN (SELECT value FROM json_each(:ids))"
-    " AND +m.project_no = :project AND m.deprecated_at IS NULL AND m.stale_at IS NULL"
-    " AND (m.taint IN ('', '[]') OR m.is_verified = 1)"
-    " AND (m.visibility <> 'personal' OR m.created_by = :actor)"
-)
-_LINES = (
-    "SELECT d.memory_no, m.id, d.line, substr(m.content, 1, 60) FROM decisions d"
-    f" JOIN memories m ON m.no = d.memory_no AND m.version = d.version WHERE m.no IN ({_IN_FORCE})"
-    " AND d.project_no = :project"
-)

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from smara.core.escape import from_storable, to_storable
 from smara.database.database import Session
-from smara.database.fulltext import RecordTerms, record_no
+from smara.database.fulltext import RecordTerms
+from smara.database.probe import SessionProbe
 from smara.database.project_store import ProjectStore
-from smara.decisions.recall import MOST_ROWS
 
 
 class DecisionRow(NamedTuple):
@@ -138,25 +138,9 @@ class DecisionStore(ProjectStore):
         )
         return {int(row[0]): row[1] for row in rows}
 
-    def total(self, session: Session) -> int:
-        """Count the decisions."""
-        return self.number(session, "SELECT count(*) FROM decisions WHERE project_no = :project")
-
-    def in_force(self, session: Session, numbers: Sequence[int]) -> set[int]:
-        """Return the decisions among some that were not superseded, forgotten or rejected."""
-        rows = self.rows(
-            session,
-            "SELECT m.no FROM memories m WHERE +m.project_no = :project"
-            " AND m.deprecated_at IS NULL AND m.no IN (:some)",
-            some=list(numbers),
-        )
-        return {int(row[0]) for row in rows}
-
-    def match(self, session: Session, term: str) -> list[int]:
-        """Return the memories of decisions in whose exchange a term stands."""
-        records, project = self.database.records, self.scope.project_no
-        rows = records.match(session, term, project, "decision", MOST_ROWS)
-        return list(dict.fromkeys(map(record_no, rows)))
+    def probe(self, session: Session) -> SessionProbe:
+        """Return the questions of a message about an open session."""
+        return SessionProbe(session, self.scope, self.database)
 
 
 def indexed_decisions(session: Session, newest: int = 0) -> Iterator[tuple[int, int, str]]:

@@ -22,10 +22,10 @@ from smara.context.moments.draft import (
     memory_line,
     one_line,
     quoted,
-    tokens_of,
 )
 from smara.context.moments.tool_calls import call_of, is_worth_saying
 from smara.context.moments.triggers import constant_words
+from smara.core.memory_block import tokens_of
 from smara.core.tokens import counter_for
 from smara.knowledge.models import Evidence, TypedMemory
 from smara.knowledge.trust import Tellable, Verdict

@@ -42,7 +42,7 @@ from smara.core.host_table import (
     SUBAGENT_STARTS,
     WITHOUT_EXIT_CODES,
 )
-from smara.core.memory_block import CLOSING, OPENING
+from smara.core.memory_block import CLOSING, OPENING, tokens_of
 from smara.core.tool_names import is_whole, tool_arguments, tool_name
 from smara.core.tool_triggers import (
     is_named,
@@ -164,44 +164,34 @@ def choose(
 def _decided(head: Mapping[str, Any], prompt: str, record: SessionLog) -> list[dict[str, Any]]:
     """Return what was decided about the subject of a message and was not said yet."""
     from smara.database.probe import open_probe
-    from smara.decisions.recall import recall_by_probe
+    from smara.decisions.shelf import records_about
 
     if not head.get("answers_messages") or not head["store"] or not prompt.strip():
         return []
     look = open_probe(head["store"], head["project_no"], head["schema"])
     if look is None:
         return []
+    place = head["place"] if brief.are_same(head["branch"]) else ""
     with look:
-        found = recall_by_probe(look, prompt, head["actor"])
+        found = records_about(look, prompt, actor=head["actor"], place=place)
     items: list[dict[str, Any]] = []
     lines: list[str] = []
-    used = 0
-    for each in found[:_MOST_AT_ONCE]:
-        key, tokens = f"memory:{each['id']}", -(-len(each["text"]) // 4)
-        if key in record.names or (items and used + tokens > _MOST_TOKENS):
-            continue
-        used += tokens
-        lines.append(each["text"])
-        items.append(
-            {
-                "kind": "memory",
-                "id": each["id"],
-                "why": "it was decided about what the message is about",
-                "text": each["label"],
-                "key": key,
-                "tokens": tokens,
-                "saved_tokens": 0,
-                "saved_how": "",
-                "signs": [f"id:{each['id']}"],
-            }
-        )
+    used = tokens_of(OPENING + CLOSING) + 1
+    for each in found:
+        line = each.pop("line")
+        tokens = tokens_of(line)
+        is_new = each["key"] not in record.names and len(items) < _MOST_AT_ONCE
+        if is_new and used + tokens < _MOST_TOKENS:
+            used += tokens + 1
+            lines.append(line)
+            rest = {"tokens": tokens, "saved_tokens": 0, "saved_how": ""}
+            items.append({**each, **rest, "signs": [f"id:{each['id']}"]})
     if not items:
         return []
-    text = "\n".join([OPENING, *lines, CLOSING])
     return [
         {
-            "text": text,
-            "tokens": used + 10,
+            "text": "\n".join([OPENING, *lines, CLOSING]),
+            "tokens": used,
             "point": "first_message",
             "items": items,
             "receipt_id": "",

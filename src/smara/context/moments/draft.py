@@ -7,7 +7,6 @@ fenced, with the items they stand for.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,7 +20,7 @@ from smara.context.moments.usage import FAILED_CALL_TOKENS, signs_of_failure, si
 from smara.core.clock import Clock
 from smara.core.escape import neutralize
 from smara.core.extract import shorten
-from smara.core.memory_block import CLOSING, OPENING
+from smara.core.memory_block import CLOSING, OPENING, tokens_of
 from smara.decisions.decisions import line_of
 from smara.errors import DeadlineError
 from smara.knowledge.kinds import KINDS
@@ -32,29 +31,6 @@ UNCONFIRMED = "Noted in earlier sessions, not confirmed by a person"
 SAID = "Said by people in earlier sessions"
 _LONGEST = 420
 _QUOTE = 160
-_PIECES = re.compile(r"([A-Z]?[a-z]+|[A-Z]+)|(\d+)|([^\sA-Za-z\d]+)")
-
-
-def tokens_of(text: str) -> int:
-    """Estimate the tokens of a text, rather too many.
-
-    A tokenizer's tables take longer to load than all the rest.
-
-    Words are cut after five letters, numbers after three digits, signs after two. On prose and code
-    that gives about an eighth more than the tokenizer does, on made-up names about as much.
-
-    >>> tokens_of("Redis must run before the tests"), tokens_of("`refresh_tokens()` at src/auth.py:10")
-    (7, 16)
-    """  # noqa: E501
-    count = 0.0
-    for word, digits, signs in _PIECES.findall(text):
-        if word:
-            count += -(-len(word) // 5)
-        elif digits:
-            count += -(-len(digits) // 3)
-        else:
-            count += -(-len(signs) // 2) if signs.isascii() else 0.9 * len(signs)
-    return math.ceil(count)
 
 
 def cost_of(line: str, budget: PointBudget) -> int:

@@ -163,9 +163,10 @@ class Moments(ReceiptKeeper):
         """
 
         def find(standing: SessionState, deadline: Deadline) -> InjectionDraft | None:
-            from smara.context.moments.triggers import decided, matching, subjects
+            from smara.context.moments.triggers import MOST, decided, matching, subjects
 
-            found = decided(self._finder, self._parts.decisions(), text)
+            found = decided(self._parts.decisions(), self._parts.commits(), text)
+            found = new_lines(found, standing.old_keys)[:MOST]
             deadline.check()
             if is_first:
                 found += matching(subjects(self._finder, self._parts.tasks()), text)

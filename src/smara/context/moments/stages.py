@@ -29,13 +29,13 @@ from smara.context.moments.draft import (
     line_of_memory,
     make_draft,
     one_line,
-    tokens_of,
 )
 from smara.context.moments.receipts import ReceiptKeeper
 from smara.context.moments.tool_calls import ToolCallLookup, call_of
 from smara.core.escape import neutralize
 from smara.core.events import HostEvent
 from smara.core.files import read_regular
+from smara.core.memory_block import tokens_of
 from smara.knowledge.models import TypedMemory
 
 MOST_RECENT = 5

@@ -14,6 +14,7 @@ from smara.actions.failures import constant_part, lacking
 from smara.behavior.habits import Habits, KnownFailure
 from smara.behavior.methodology import tell_work_state
 from smara.codegraph.anchors.maker import names_in
+from smara.commits.commits import Commits
 from smara.context.models import (
     BUDGETS,
     Injection,
@@ -63,7 +64,7 @@ _LONGEST_MESSAGE = 8_000
 _LEAST_SHARE = 0.6
 LEAST_WORDS = 3
 _LOOKED_AT = 60
-_MOST = 2
+MOST = 2
 _PARTICULAR = re.compile(r"\w[-_/.]\w|\d")
 
 
@@ -94,12 +95,13 @@ def subjects(finder: MemoryFinder, tasks: Tasks) -> list[Subject]:
     ]
 
 
-def decided(finder: MemoryFinder, decisions: Decisions, message: str) -> list[InjectionLine]:
-    """Return decisions about the subject of a message, surest first."""
-    found = [each.memory for each in decisions.search(message[:_LONGEST_MESSAGE], _MOST)]
+def decided(decisions: Decisions, commits: Commits, message: str) -> list[InjectionLine]:
+    """Return decisions and reasons of commits about a message, surest first."""
+    found = decisions.about(message[:_LONGEST_MESSAGE], commits.noted_files()[0])
     return [
-        line_of_memory(each, "it was decided about what the message is about")
-        for each in finder.memories.tellable(found, places=None)
+        with_line(InjectionItem(**each, signs=(f"id:{each['id']}",)), line)
+        for each in found
+        for line in (each.pop("line"),)
     ]
 
 
@@ -114,7 +116,7 @@ def matching(subjects: Iterable[Subject], message: str) -> list[InjectionLine]:
         has_name = is_named(text.casefold(), each.names)
         if has_name or is_alike:
             scored.append((has_name, share, -number, each.line))
-    return [each[3] for each in sorted(scored, key=lambda each: each[:3], reverse=True)[:_MOST]]
+    return [each[3] for each in sorted(scored, key=lambda each: each[:3], reverse=True)[:MOST]]
 
 
 def _of_task(task: Task, is_blocked: bool, author: str) -> Subject:
