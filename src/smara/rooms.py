@@ -268,6 +268,7 @@ class Rooms:
             knowledge=self.knowledge_store,
             sources=Provenance(self.store),
             root=self._code_root,
+            commits=lambda: self.commits,
         )
 
     @cached_property

@@ -7,6 +7,8 @@ import json
 import pytest
 
 import smara as library
+from smara.tools.toolbox import Toolbox
+from tests.contract.test_commits import Repository
 from tests.contract.test_decisions import AMENDED, PARKING, TASK, say
 from tests.surfaces.shell import plain, smara
 
@@ -83,3 +85,39 @@ def test_an_unknown_decision_is_an_error_that_says_where_to_look(talks):
     said = smara("decisions", "show", "m-zzzz")
     assert said.code == 3
     assert "not found" in said.err.lower()
+
+
+def test_why_of_a_file_joins_what_people_and_commits_say(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("SMARA_HOME", str(tmp_path / "data"))
+    root = tmp_path / "garage"
+    root.mkdir()
+    monkeypatch.chdir(root)
+    repository = Repository(root)
+    text = "GRACE = {}\n\n\ndef parking_fee(hours):\n    return 4 * hours - GRACE\n"
+    why = "Give ambulances 45 minutes\n\nBecause the hospital has no driveway of its own at all."
+    repository.commit("Fees", fees__py=text.format(30))
+    repository.commit(why, fees__py=text.format(45))
+    repository.commit("Simplify", fees__py=text.format(5))
+    assert smara("init", "--yes").code == 0
+    with library.open() as memory:
+        say(memory, "garage", PARKING)
+        memory.decisions.update()
+        memory.commits.keep_up()
+    shown = lines("decisions", "why", "fees.py:parking_fee")
+    assert "said by a person" in shown[0]
+    assert "    “24 euros a day, and the day begins when the car enters, not at midnight.”" in shown
+    whole = " ".join(lines("decisions", "why", "fees.py"))
+    assert "24 euros" in whole
+    assert "Undone on" in whole
+    assert "the hospital has no driveway of its own" in " ".join(whole.split())
+    assert lines("decisions", "why", "other.py") == [
+        "Neither a person nor a commit states a reason for what stands there."
+    ]
+    with library.open() as memory:
+        asked = Toolbox(memory).call("memory-search", {"query": "why is fees.py as it is?"}).text
+        told = Toolbox(memory).call("memory-search", {"query": "parking_fee"}).text
+    said = asked.partition("things match")[0]
+    assert "The person: " in said
+    assert "Undone in `fees.py`" in said
+    assert "What people decided" not in told

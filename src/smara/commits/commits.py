@@ -8,6 +8,7 @@ ask git.
 
 from __future__ import annotations
 
+import builtins
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from smara.actions.paths import is_source, project_path
-from smara.commits.edit import matching
+from smara.commits.edit import matching, with_place
 from smara.commits.lines import line_reasons, names_of
 from smara.commits.models import Commit, CommitReport, LineReason
 from smara.commits.note import VERSION, notes_of
@@ -282,6 +283,24 @@ class Commits:
         except OSError:
             return []
         return matching(json.loads(notes.facts), text, given)
+
+    def lines_named(self, text: str) -> builtins.list[str]:
+        """Return what commits say about files that a text names.
+
+        Args:
+            text: A question, with the name or the path of a file.
+        """
+        place, noted = self.noted_files()
+        names = {word.strip("`'\"?,:;()").replace("\\", "/") for word in text.split()}
+        paths = [path for path in noted if not names.isdisjoint((path, path.rpartition("/")[2]))]
+        with self._store.database.read() as session:
+            notes = self._store.notes(session, paths, place) if paths else {}
+        found = [
+            (not note["is_undone"], with_place(note["line"], path))
+            for (path, _), each in notes.items()
+            for note in json.loads(each.facts)
+        ]
+        return [line for _, line in sorted(found)]
 
     def _is_current(self, root: str) -> bool:
         """Return True if notes were written for a commit that leads to the checked-out one."""

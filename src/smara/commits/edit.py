@@ -170,6 +170,13 @@ def injection_of(note: Mapping[str, Any], point: str, is_edit: bool) -> dict[str
     return {"text": text, "tokens": note["tokens"], "point": point, "items": [item]}
 
 
+def with_place(line: str, path: str) -> str:
+    """Return a note for a reader who has not opened its file."""
+    where = f" in `{' '.join(path.split())}`"
+    line = line.replace("- Lines that this changes were", f"- Lines{where} were", 1)
+    return line.replace("- Undone here", f"- Undone{where}", 1)
+
+
 def matching(
     notes: Sequence[Mapping[str, Any]], text: str, given: Mapping[str, Any] | None
 ) -> list[Mapping[str, Any]]:

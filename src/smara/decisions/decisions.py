@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from smara.commits.commits import Commits
 from smara.core.extract import shorten
 from smara.core.files import read_regular
 from smara.core.git import ask_git
@@ -46,6 +47,11 @@ _MOST_TERMS = 400
 _MOST_NAMES, _MOST_FILES = 12, 6
 _MOST_AMENDED, _MOST_REJECTED, _MOST_EVIDENCE = 4, 6, 40
 _LONGEST_RULE = 1_600
+_ASKS_WHY = re.compile(
+    r"\b(?:why|how come|reasons?|rationale|pourquoi|raisons?|warum|wieso|weshalb|grund|por ?qu[eé]|"
+    r"raz[oó]n|motivo)\b|为什么|为何|原因|なぜ|何故|どうして|理由",
+    re.IGNORECASE,
+)
 Progress = Callable[[int, int], None]
 
 
@@ -62,6 +68,7 @@ class Decisions:
         knowledge: KnowledgeStore,
         sources: Sources,
         root: Callable[[], str | None],
+        commits: Callable[[], Commits],
     ) -> None:
         self._project = project
         self._store = store
@@ -70,6 +77,7 @@ class Decisions:
         self._knowledge = knowledge
         self._sources = sources
         self._root = root
+        self._commits = commits
         self._defined: tuple[str, Mapping[str, Sequence[str]]] = ("", {})
         self._called: builtins.list[tuple[set[str], Sequence[str]]] = []
 
@@ -189,20 +197,35 @@ class Decisions:
             memories = self._knowledge.by_numbers(session, found).values()
         return self._as_decisions(each for each in memories if each.is_active)[:limit]
 
-    def about(self, text: str, place: str = "") -> builtins.list[dict[str, Any]]:
+    def about(self, text: str) -> builtins.list[dict[str, Any]]:
         """Return what may be told unasked with a message.
 
         Args:
             text: The message.
-            place: The checked-out folder whose commits count; empty for none.
 
         Returns:
             Decisions and reasons of commits, with their lines; empty if nothing is surely about
             the message.
         """
+        place = self._commits().noted_files()[0]
         with self._store.database.read() as session:
             look = self._store.probe(session)
             return records_about(look, text, actor=self._project.actor, place=place)
+
+    def reasons(self, question: str) -> builtins.list[str]:
+        """Return what people and commits say to a question after a reason.
+
+        Args:
+            question: A question; one that does not ask why is answered by nothing.
+
+        Returns:
+            Lines, quoted and cited.
+        """
+        if not _ASKS_WHY.search(question):
+            return []
+        sure = [each["line"] for each in self.about(question)]
+        others = [line_of(each.memory) for each in self.search(question)]
+        return list(dict.fromkeys((*sure, *others, *self._commits().lines_named(question))))
 
     def _recalled(self, session: Session, text: str) -> builtins.list[int]:
         shelf = DecisionShelf(self._store.probe(session), self._project.actor, is_asked=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 
+from smara.commits.edit import with_place
 from smara.decisions.recall import MOST_ROWS, Core, recall
 
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
@@ -168,16 +169,9 @@ def records_about(look: RecordProbe, text: str, *, actor: str, place: str) -> li
         for hit in recall(text, commits):
             note = commits.notes[hit.no]
             facts = {name: note[name] for name in ("id", "key", "text")}
-            line = _with_place(note)
+            line = with_place(note["line"], note["path"])
             found.append({**facts, "kind": "commit", "line": line, "why": WHY_COMMITTED})
     return found
-
-
-def _with_place(note: Mapping[str, Any]) -> str:
-    """Return the line of a note for a reader who has not opened its file."""
-    line, where = str(note["line"]), f" in `{' '.join(note['path'].split())}`"
-    line = line.replace("- Lines that this changes were", f"- Lines{where} were", 1)
-    return line.replace("- Undone here", f"- Undone{where}", 1)
 
 
 def _list(numbers: Sequence[int]) -> str:

@@ -27,6 +27,7 @@ from smara.shapes import (
 from smara.tools.catalogue import MOST_DEEP, Json, ToolContext
 from smara.tools.tasks import require_query
 
+MOST_REASONS = 4
 MOST_BEHIND = 10
 """So many of the messages behind an observation are named."""
 
@@ -55,6 +56,9 @@ def search(memory: Memory, arguments: Json, context: ToolContext) -> Json:
         "results": brief_hits_json(hits, names),
         "totalHits": answer.total_hits,
         **filled(
+            reasons=memory.decisions.reasons(arguments["query"])[:MOST_REASONS]
+            if page == 1
+            else None,
             nearest=_nearest(answer.nearest, names),
             nextPage=page + 1 if has_more else None,
             warnings=list(answer.warnings),

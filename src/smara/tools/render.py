@@ -106,7 +106,9 @@ def _card(answer: Json) -> Iterable[str]:
 
 def _hits(answer: Json) -> Iterable[str]:
     shown, total = answer["results"], answer["totalHits"]
-    if shown:
+    if answer.get("reasons"):
+        yield from ("What people decided and commits say about it:", *answer["reasons"], "")
+    if shown or answer.get("reasons"):
         yield f"{total} {'thing matches' if total == 1 else 'things match'}, {len(shown)} shown."
     else:
         yield "Nothing found. Try one rarer word: a name, a path, a part of an error text."

@@ -165,7 +165,7 @@ class Moments(ReceiptKeeper):
         def find(standing: SessionState, deadline: Deadline) -> InjectionDraft | None:
             from smara.context.moments.triggers import MOST, decided, matching, subjects
 
-            found = decided(self._parts.decisions(), self._parts.commits(), text)
+            found = decided(self._parts.decisions(), text)
             found = new_lines(found, standing.old_keys)[:MOST]
             deadline.check()
             if is_first:

@@ -14,7 +14,6 @@ from smara.actions.failures import constant_part, lacking
 from smara.behavior.habits import Habits, KnownFailure
 from smara.behavior.methodology import tell_work_state
 from smara.codegraph.anchors.maker import names_in
-from smara.commits.commits import Commits
 from smara.context.models import (
     BUDGETS,
     Injection,
@@ -95,9 +94,9 @@ def subjects(finder: MemoryFinder, tasks: Tasks) -> list[Subject]:
     ]
 
 
-def decided(decisions: Decisions, commits: Commits, message: str) -> list[InjectionLine]:
+def decided(decisions: Decisions, message: str) -> list[InjectionLine]:
     """Return decisions and reasons of commits about a message, surest first."""
-    found = decisions.about(message[:_LONGEST_MESSAGE], commits.noted_files()[0])
+    found = decisions.about(message[:_LONGEST_MESSAGE])
     return [
         with_line(InjectionItem(**each, signs=(f"id:{each['id']}",)), line)
         for each in found

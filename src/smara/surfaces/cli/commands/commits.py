@@ -46,7 +46,7 @@ def update(call: Invocation) -> Reply:
 def list_commits(call: Invocation, path: str | None, limit: int) -> Reply:
     """List commits, newest first; with PATH those that changed a file."""
     with call.memory() as memory:
-        found = memory.commits.list(path=path and _in_repository(path), limit=limit)
+        found = memory.commits.list(path=path and in_repository(path)[0], limit=limit)
     yield [commit_json(each) for each in found]
     if not found:
         output.say("No commits yet. `smara commits update` reads the history.")
@@ -88,20 +88,19 @@ def why(call: Invocation, path: str, function: str | None) -> Reply:
     What a commit set with a reason, and a later one took away without
     stating one, comes first. Agents are told of it when they open the file.
     """
-    if function is None and not os.path.exists(path):
-        path, _, name = path.partition(":")
-        function = name.removesuffix("()") or None
+    path, function = in_repository(path, function)
     with call.memory() as memory:
         memory.commits.update()
-        reasons = memory.commits.why(_in_repository(path), function)
+        reasons = memory.commits.why(path, function)
     yield [line_reason_json(each) for each in reasons]
     if not reasons:
         output.say("No commit states a reason for what stands there.")
     for each in reasons:
-        _explain(each)
+        explain(each)
 
 
-def _explain(reason: LineReason) -> None:
+def explain(reason: LineReason) -> None:
+    """Print a stated reason, and what became of its lines."""
     commit, undone = reason.commit, reason.undone_by
     output.say(f"{commit.short_id}  {commit.day}  {commit.subject}", bold=True)
     output.say(output.paragraph(commit.reason, "  ", "  "))
@@ -119,11 +118,13 @@ def _explain(reason: LineReason) -> None:
         output.say(f"    and {len(gone) - _SHOWN_LINES} more")
 
 
-def _in_repository(path: str) -> str:
-    """Return a path from the top of the repository around it."""
+def in_repository(path: str, function: str | None = None) -> tuple[str, str | None]:
+    """Return a file as the repository names it, and a function."""
+    if function is None and not os.path.exists(path):
+        path, _, name = path.partition(":")
+        function = name.removesuffix("()") or None
     whole = os.path.abspath(path)
     repository = find_repository(os.path.dirname(whole))
     if repository is None:
         raise InvalidInputError(f"{path} is in no git repository. Name a file inside of one.")
-    inside = os.path.relpath(whole, repository.root)
-    return inside.replace(os.sep, "/")
+    return os.path.relpath(whole, repository.root).replace(os.sep, "/"), function

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from smara.decisions.models import Decision
-from smara.shapes import decision_json
+from smara.shapes import decision_json, line_reason_json
 from smara.surfaces.cli import output
+from smara.surfaces.cli.commands.commits import explain, in_repository
 from smara.surfaces.cli.options import Invocation, Reply, common, limit_option
 
 decisions_command = click.Group("decisions", help="Show what people decided in their sessions.")
@@ -89,12 +92,41 @@ def show(call: Invocation, decision_id: str) -> Reply:
 
 
 @decisions_command.command("why")
-@click.argument("decision_id", metavar="ID")
+@click.argument("target", metavar="ID|FILE[:FUNCTION]")
 @common
-def why(call: Invocation, decision_id: str) -> Reply:
-    """Explain a decision: messages, trust, and what it took the place of."""
+def why(call: Invocation, target: str) -> Reply:
+    """Explain a decision, or why a file is as it is.
+
+    Of a decision: messages, trust, and what it took the place of. Of a file: what people decided
+    about it, and the reasons that commits state for its lines; what was undone comes first.
+    """
+    if "." in target or "/" in target or os.path.exists(target):
+        path, function = in_repository(target)
+        with call.memory() as memory:
+            memory.commits.update()
+            decisions = [
+                each
+                for each in memory.decisions.list(path=path)
+                if function is None or function in " ".join((each.rule, *each.quotations))
+            ]
+            reasons = memory.commits.why(path, function)
+        yield {
+            "path": path,
+            "function": function,
+            "decisions": [decision_json(each) for each in decisions],
+            "reasons": [line_reason_json(each) for each in reasons],
+        }
+        if not (decisions or reasons):
+            output.say("Neither a person nor a commit states a reason for what stands there.")
+        for each in decisions:
+            output.say(f"{each.short_id}  {each.day}  said by a person", bold=True)
+            output.say(output.paragraph(each.rule, "  ", "  "))
+            output.say(*(output.paragraph(f"“{text}”", "    ", "    ") for text in each.quotations))
+        for reason in reasons:
+            explain(reason)
+        return
     with call.memory() as memory:
-        decision, found = memory.decisions.get(decision_id), memory.decisions.why(decision_id)
+        decision, found = memory.decisions.get(target), memory.decisions.why(target)
     yield {
         "decision": decision_json(decision),
         "chain": [each.short_id for each in found.chain],
