@@ -166,6 +166,47 @@ def claude_mem(folder: Path, is_old: bool = False) -> Path:
     return path
 
 
+def claude_mem_export(folder: Path) -> Path:
+    """What its export script writes."""
+    path = folder / "export.json"
+    records = {
+        "exportedAt": "2026-05-05T00:00:00Z", "exportedAtEpoch": MAY_4, "query": "",
+        "totalObservations": 1,
+        "observations": [
+            {"id": 1, "memory_session_id": "s1", "project": "harbor", "text": None,
+             "type": "discovery", "title": "The pooler drops sessions", "facts": "[]",
+             "narrative": "", "concepts": '["how-it-works"]', "files_read": '["src/pool.py"]',
+             "created_at_epoch": MAY_4},
+        ],
+        "sessions": [{"id": 1, "content_session_id": SESSION, "memory_session_id": "s1",
+                      "project": "harbor", "user_prompt": "Why?", "started_at_epoch": MAY_4}],
+        "summaries": [],
+        "prompts": [{"id": 1, "content_session_id": SESSION, "prompt_number": 1,
+                     "prompt_text": "Why?", "project": "harbor", "created_at_epoch": MAY_4}],
+    }  # fmt: skip
+    path.write_text(json.dumps(records, indent=2))
+    return path
+
+
+def hindsight_list(folder: Path) -> Path:
+    """What its API lists."""
+    path = folder / "memories.json"
+    items = [{"id": "u1", "text": "The quay floods in autumn", "fact_type": "world",
+              "date": "2026-05-04T09:00:00+00:00", "entities": "quay"}]  # fmt: skip
+    path.write_text(json.dumps({"items": items, "total": 1}))
+    return path
+
+
+def mem0_lines(folder: Path) -> Path:
+    """One memory a line, as people save what the platform lists."""
+    path = folder / "mem0.jsonl"
+    lines = [{"id": f"{number}", "memory": f"Berth {number} is for {kind}", "app_id": "port",
+              "created_at": "2026-02-01T10:00:00Z"}
+             for number, kind in enumerate(("ferries", "tugs"))]  # fmt: skip
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return path
+
+
 def hindsight(folder: Path) -> Path:
     path = folder / "bank.zip"
     facts = [
@@ -220,11 +261,15 @@ def zep(folder: Path) -> Path:
 
 
 EVERY: dict[str, tuple[Callable[[Path], Path], ...]] = {
-    "mem0": (mem0, mem0_history),
+    "mem0": (mem0, mem0_history, mem0_lines),
     "mcp-memory": (mcp_memory,),
     "basic-memory": (basic_memory,),
-    "claude-mem": (claude_mem, lambda folder: claude_mem(folder, is_old=True)),
-    "hindsight": (hindsight,),
+    "claude-mem": (
+        claude_mem,
+        lambda folder: claude_mem(folder, is_old=True),
+        claude_mem_export,
+    ),
+    "hindsight": (hindsight, hindsight_list),
     "zep": (zep,),
 }
 """The makers of stores, by format."""

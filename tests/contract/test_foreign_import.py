@@ -320,6 +320,25 @@ def test_a_file_of_no_tool_is_refused_with_the_names_of_those_that_are_read(memo
         memory.privacy.import_foreign(tmp_path / "none")
 
 
+def test_a_message_or_fact_that_cannot_be_stored_does_not_stop_the_others(place, tmp_path):
+    memory = place.open(embedder="off", project="harbor", max_message_bytes=10_000)
+    path = tmp_path / "zep.json"
+    episodes = [
+        {"uuid": f"e{number}", "content": text, "role_type": "user", "thread_id": "t\x07",
+         "user_id": "a\x07nn", "created_at": "2026-03-01"}
+        for number, text in enumerate(("fine", "x" * 20_000, "also fine"))
+    ]  # fmt: skip
+    path.write_text(json.dumps({"episodes": episodes, "edges": [
+        {"uuid": "f1", "fact": "Ann sails", "name": "A\x00B", "created_at": "2026-03-01"},
+        {"uuid": "f2", "fact": "y" * 9_000, "created_at": "2026-03-01"},
+    ]}))  # fmt: skip
+    report = memory.privacy.import_foreign(path, "zep")
+    assert report.records == parts_of(report) == 5
+    assert (report.added, len(report.skipped)) == (1, 1)
+    texts = [each.raw_content[:10] for each in all_messages(memory)]
+    assert sorted(texts) == ["also fine", "fine", "y" * 10]
+
+
 def test_nothing_is_put_beside_a_database_that_is_read(memory, tmp_path):
     path = foreign_stores.claude_mem(tmp_path)
     with closing(sqlite3.connect(path)) as connection:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests import foreign_stores
@@ -53,3 +55,16 @@ def test_files_of_other_tools_are_not_mixed_with_transcripts(db, tmp_path):
     assert call("import", str(chat)).code == 0
     assert "Give the file" in call("import", "--from", "mem0").err
     assert "--only is for files" in call("import", str(chat), "--only", "x").err
+
+
+def test_a_transcript_that_shows_the_words_of_another_tool_is_a_transcript(db, tmp_path):
+    session = tmp_path / "session.jsonl"
+    shown = {"uuid": "1", "fact": "Ann sails", "source_node_uuid": "2"}
+    record = {
+        "type": "user", "uuid": "0b6a5f1e-2c33-4c7e-9d8e-3d1f0c527a41", "sessionId": "s-1",
+        "timestamp": "2026-05-04T09:00:00Z", "toolUseResult": shown,
+        "message": {"role": "user", "content": "Who sails?"},
+    }  # fmt: skip
+    session.write_text(f"{json.dumps(record)}\n")
+    done = call("import", str(session), "--json")
+    assert done.data["files"][0]["format"] == "claude-code"

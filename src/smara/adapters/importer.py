@@ -38,7 +38,7 @@ from smara.errors import DatabaseError, InvalidInputError, SmaraError
 from smara.memory import Memory
 from smara.messages.models import NewMessage, NewThread
 from smara.privacy.foreign.formats import FOREIGN as FOREIGN
-from smara.privacy.foreign.formats import recognize as recognize
+from smara.privacy.foreign.formats import recognize
 from smara.privacy.markdown import is_markdown as is_markdown
 
 # Formats of no host: conversations in JSON, and messages line by line.
@@ -91,6 +91,13 @@ def sniff(path: str | os.PathLike[str]) -> str:
         if "role" in value or value.get("type") == "thread":
             return "jsonl"
     return "jsonl"
+
+
+def is_foreign(path: str) -> bool:
+    """Return True if a path belongs to another memory tool."""
+    # A database is known by its tables, which those of agents do not have.
+    is_sure = os.path.isdir(path) or is_database(path)
+    return recognize(path) is not None and (is_sure or sniff(path) not in TRANSCRIPTS)
 
 
 def import_order(paths: Iterable[str | os.PathLike[str]]) -> list[str | os.PathLike[str]]:

@@ -233,7 +233,9 @@ TABLES: tuple[TableSpec, ...] = (
           times=("first_at",), session="session_id",
         keep=Keep(why="one short row for each session; trust counts them")),
     TableSpec("memory_state", "the state of trust", key=(),
-          omitted=("total", "active", "to_review"), keep=_FEW),
+          omitted=("total", "active", "to_review"), keep=_FEW,
+        # The row is made when the first memory is looked for; until then it says nothing.
+        only="NOT (t.trust_level = 1 AND t.level_since = 0 AND t.pruned_at = 0)"),
     TableSpec("memory_tombstones", "names of deleted memories", times=("deleted_at",),
         keep=Keep(why="without them a memory would be learned again")),
     TableSpec("memory_trust_events", "changes of trust", key=("at", "actor", "to_level"),

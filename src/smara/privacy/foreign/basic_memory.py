@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
+from smara.core.files import read_regular
 from smara.privacy.foreign.records import (
     Candidate,
     ForeignFact,
@@ -20,6 +22,7 @@ from smara.privacy.foreign.records import (
     Malformed,
     Unread,
     digest_of,
+    notes_in,
     texts_of,
     time_of,
 )
@@ -45,19 +48,19 @@ def _recognizes(candidate: Candidate) -> bool:
 
 def _read(path: str) -> Iterator[ForeignRecord]:
     root = Path(path)
-    files = sorted(root.rglob("*.md")) if root.is_dir() else [root]
-    if not files:
+    files = notes_in(path) if root.is_dir() else iter([root])
+    first = next(files, None)
+    if first is None:
         raise Malformed(path, "it is a folder without Markdown files")
-    for file in files:
-        inside = file.relative_to(root) if root.is_dir() else Path(file.name)
-        if any(part.startswith(".") for part in inside.parts) or not file.is_file():
-            yield Unread("in a hidden folder")
-            continue
-        yield from _note(file, inside.as_posix())
+    for file in chain([first], files):
+        yield from _note(file, file.relative_to(root if root.is_dir() else root.parent).as_posix())
 
 
 def _note(file: Path, place: str) -> Iterator[ForeignRecord]:
-    text = file.read_bytes().decode("utf-8", "replace").removeprefix("\ufeff")
+    try:
+        text = read_regular(file).decode("utf-8", "replace").removeprefix("\ufeff")
+    except OSError as error:
+        raise Malformed(place, f"it cannot be read ({error.strerror})") from error
     head = _HEAD.match(text)
     fields = _fields(head["head"]) if head else {}
     body = text[head.end() :].strip() if head else text.strip()

@@ -14,7 +14,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 from smara.core.extract import shorten
-from smara.errors import InvalidInputError
+from smara.core.scope import is_id
+from smara.errors import InvalidInputError, UsageError
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import AddResult, Evidence, NewMemory, TypedMemory
 from smara.knowledge.prepare import MAX_CONTENT_LENGTH, MAX_QUOTE_LENGTH
@@ -176,7 +177,7 @@ class ForeignImport:
             return
         thread = NewThread(
             name,
-            first.person,
+            first.person if first.person and is_id(first.person) else None,
             title=first.title and shorten(" ".join(first.title.split()), 100),
             metadata={"importedFrom": self._format.name},
             created_at=first.at_ms,
@@ -195,6 +196,19 @@ class ForeignImport:
             )
             for key, each in zip(ids, messages, strict=True)
         ]
+        try:
+            self._put(thread, messages, new)
+        except UsageError:
+            # One of them cannot be stored: the others go in one by one.
+            for message, each in zip(messages, new, strict=True):
+                try:
+                    self._put(thread, [message], [each])
+                except UsageError as error:
+                    self._skip(str(error))
+
+    def _put(
+        self, thread: NewThread, messages: Sequence[ForeignMessage], new: Sequence[NewMessage]
+    ) -> None:
         done = self._rooms.messages.append_batch(thread, new, may_differ=True, compact=False)
         self._report.messages += done.stored
         self._report.messages_present += len(new) - done.stored
@@ -237,12 +251,12 @@ class ForeignImport:
         results: list[AddResult | None] = []
         try:
             results += add(news, by="system")
-        except InvalidInputError:
-            # One of them cannot be stored: the others go in one by one.
+        except UsageError:
+            # As with messages.
             for new in news:
                 try:
                     results += add([new], by="system")
-                except InvalidInputError as error:
+                except UsageError as error:
                     results.append(None)
                     self._skip(str(error))
         for (fact, older), result in zip(part, results, strict=True):
@@ -270,7 +284,7 @@ class ForeignImport:
             self._rooms.memories.retire(memory.id, why, at=fact.ended_ms, by="system")
 
     def _new(self, fact: ForeignFact, older: TypedMemory | None) -> NewMemory:
-        tags = (" ".join(each.split())[:_LONGEST_TAG] for each in (self._format.name, *fact.tags))
+        tags = (_printable(each)[:_LONGEST_TAG] for each in (self._format.name, *fact.tags))
         messages = [
             Evidence(message_id=self._message_ids[each])
             for each in fact.messages[:_MOST_TAGS]
@@ -281,9 +295,9 @@ class ForeignImport:
             fact.type or self._rooms.memories.guess_type(fact.text),
             "imported",
             tags=tuple(dict.fromkeys(filter(None, tags)))[:_MOST_TAGS],
-            files=fact.files[:_MOST_FILES],
+            files=[each for each in fact.files if each.isprintable()][:_MOST_FILES],
             visibility="personal" if fact.is_personal else "project",
-            session_id=fact.session_id,
+            session_id=fact.session_id if fact.session_id and is_id(fact.session_id) else None,
             seen_at=fact.at_ms,
             evidence=[Evidence(path=self._origin(fact), quote=fact.text), *messages],
             supersedes=(older.id,) if older is not None and older.is_active else (),
@@ -303,6 +317,10 @@ class ForeignImport:
     def _key(self, name: str) -> str:
         is_plain = _PLAIN_ID.fullmatch(name) and redact(name).text == name
         return name if is_plain else f"id-{digest_of(name)}"
+
+
+def _printable(text: str) -> str:
+    return " ".join("".join(each if each.isprintable() else " " for each in text).split())
 
 
 def _quote(text: str) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -35,6 +36,7 @@ _WAL_VERSION = 2
 _BUSY_MS = 5_000
 _SECONDS_BELOW = 100_000_000_000
 """A time below is in seconds: as milliseconds it would be before 1974."""
+_YEAR_10000_MS = 253_402_300_800_000
 _KEY = re.compile(r'"(\w+)"\s*:')
 
 
@@ -159,8 +161,17 @@ class Candidate:
         if not os.path.isdir(self.path):
             is_note = self.path.lower().endswith(".md")
             return (self.head.decode("utf-8", "replace"),) if is_note else ()
-        paths = sorted(Path(self.path).rglob("*.md"))[:_MOST_FILES_LOOKED_AT]
-        return [Candidate(str(each)).notes[0] for each in paths if each.is_file()]
+        inside = islice(notes_in(self.path), _MOST_FILES_LOOKED_AT)
+        return [Candidate(str(each)).head.decode("utf-8", "replace") for each in inside]
+
+
+def notes_in(folder: str) -> Iterator[Path]:
+    """Yield the Markdown files in a folder, by name, without hidden ones."""
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(each for each in folders if not each.startswith("."))
+        for name in sorted(files):
+            if name.lower().endswith(".md") and not name.startswith("."):
+                yield Path(place, name)
 
 
 @contextmanager
@@ -220,17 +231,16 @@ def read_document(path: str) -> Any:
     text = raw.decode("utf-8", "replace").lstrip("\ufeff")
     try:
         return parse_json(text, "")
+    except Malformed as error:
+        whole = error
+    lines = text.split("\n")
+    try:
+        parse_json(lines[0], "")
     except Malformed:
-        lines = text.splitlines()
-        try:
-            json.loads(lines[0])
-        except (ValueError, IndexError, RecursionError):
-            raise
-        return [
-            parse_json(line, f"line {number}")
-            for number, line in enumerate(lines, 1)
-            if line.strip()
-        ]
+        raise whole from None
+    return [
+        parse_json(line, f"line {number}") for number, line in enumerate(lines, 1) if line.strip()
+    ]
 
 
 def read_entry(archive: ZipFile, name: str) -> Any:
@@ -323,14 +333,15 @@ def time_of(record: Mapping[str, Any], place: str, *names: str) -> int | None:
         value = record.get(name)
         if value is None or value == "":
             continue
-        if isinstance(value, float):
-            value = int(value)
         try:
-            found = to_ms(value, name)
-        except InvalidInputError:
-            raise Malformed(place, f"{name} {value!r} is not a time") from None
-        is_seconds = isinstance(value, int) and abs(value) < _SECONDS_BELOW
-        return found * 1000 if is_seconds and found is not None else found
+            found = to_ms(int(value) if isinstance(value, float) else value, name) or 0
+        except (InvalidInputError, ValueError, OverflowError):
+            raise Malformed(place, f"{name} {str(value)[:60]!r} is not a time") from None
+        if isinstance(value, int | float) and abs(found) < _SECONDS_BELOW:
+            found *= 1000
+        if not 0 <= found < _YEAR_10000_MS:
+            raise Malformed(place, f"{name} {str(value)[:60]!r} is no time since 1970")
+        return found
     return None
 
 

@@ -22,8 +22,8 @@ from smara.adapters.importer import (
     BulkReport,
     ImportReport,
     find,
+    is_foreign,
     is_markdown,
-    recognize,
 )
 from smara.core.extract import one_line
 from smara.errors import InvalidInputError, SmaraError
@@ -362,7 +362,7 @@ def import_command(
         raise InvalidInputError(f"Give the file: `smara import --from {source} FILE`.")
     is_open = source is None and format is None
     if source in FOREIGN or (
-        is_open and any(is_markdown(name) or recognize(name) for name in files)
+        is_open and any(is_markdown(name) or is_foreign(name) for name in files)
     ):
         return _import_foreign(call, files, source, only=only, dry_run=dry_run)
     if only is not None:
