@@ -476,7 +476,7 @@ class Rooms:
     def retention(self) -> Retention:
         from smara.privacy.retention import Retention
 
-        return Retention(self.project, self.index, recount=self._recount)
+        return Retention(self.project, self.index)
 
     def _recount(self, scope: Scope) -> None:
         """Count a project's tasks and memories again."""

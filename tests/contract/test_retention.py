@@ -93,10 +93,47 @@ def test_conversation_that_a_memory_rests_on_stays_until_the_memory_is_retired(o
     memory.retention.run_due()
     assert [each.id for each in memory.threads.list()] == ["evidence"]
     assert memory.memories.find(found.id)
+    assert memory.retention.plan() == {"messages": (0, 1)}
     memory.memories.forget(found.id, by="person")
     clock.advance(2 * DAY)
     memory.retention.run_due()
     assert memory.threads.list() == []
+    assert leaks(memory, CANARY) == []
+
+
+def test_what_was_learned_in_a_session_is_kept_by_its_own_rule(opened, clock):
+    memory = opened(messages_days=30)
+    say(memory, "The harbor opens at nine.")
+    project_no, at = memory.internals.scope.project_no, clock.now_ms()
+    with memory.internals.database.write() as session:
+        session.run(
+            "INSERT INTO observer_error_patterns (project_no, error_fingerprint, id, tool_name,"
+            " command, error_message, first_seen_at, last_seen_at, sessions)"
+            " VALUES (?, 'f', 'e1', 'Bash', 'make', 'no rule', ?, ?, ?)",
+            (project_no, at, at, '["t"]'),
+        )
+        session.run(
+            "INSERT INTO moment_sessions (project_no, session_id, started_at, last_at)"
+            " VALUES (?, 't', ?, ?)",
+            (project_no, at, at),
+        )
+    clock.advance(40 * DAY)
+    assert gone(memory) == 1
+    assert count(memory, "observer_error_patterns") == count(memory, "moment_sessions") == 1
+    clock.advance(730 * DAY)
+    memory.retention.run_due()
+    assert count(memory, "observer_error_patterns") == count(memory, "moment_sessions") == 0
+
+
+def test_retired_memory_that_a_conversation_taught_does_not_hold_it(opened, clock):
+    memory = opened(messages_days=30)
+    first = say(memory, f"Always retry {CANARY} three times.")
+    found = memory.memories.add(
+        "Payments are retried", type="gotcha", evidence=[f"message:{first.id}"]
+    ).memory
+    memory.memories.forget(found.id, by="person")
+    clock.advance(40 * DAY)
+    assert gone(memory) == 1
     assert leaks(memory, CANARY) == []
 
 
@@ -243,6 +280,34 @@ def test_a_kind_is_looked_at_once_a_day_and_the_status_says_when(opened, clock):
     assert report(memory, "messages").kept_at == clock.now_ms()
 
 
+def test_a_file_is_rewritten_when_words_went_and_at_most_once_a_week(opened, clock):
+    memory = opened(messages_days=1)
+    database, rewritten = memory.internals.database, []
+    vacuum, database.vacuum = database.vacuum, lambda: rewritten.append(clock.now_ms())
+    for day in range(16):
+        say(memory, f"Words of day {day}", f"t{day}")
+        clock.advance(DAY)
+        memory.retention.run_due()
+    database.vacuum = vacuum
+    days = [(at - rewritten[0]) // (DAY * 1000) for at in rewritten]
+    assert days == [0, 7, 14]
+
+
+def test_a_large_file_is_rewritten_by_the_worker_alone(opened, clock, monkeypatch):
+    memory = opened(messages_days=1)
+    monkeypatch.setattr("smara.privacy.retention._SMALL_BYTES", 0)
+    first = memory.memories.remember(f"{CANARY} pays late", type="gotcha").memory
+    memory.memories.update(first.id, content="Customers pay late", by="person")
+    memory.memories.forget(first.id, by="person")
+    say(memory, "Words of the harbor")
+    clock.advance(2 * DAY)
+    memory.retention.run_due()
+    state = "kind = 'rewrite' AND kept_at IS NOT NULL"
+    assert count(memory, "retention_state", state) == 0
+    memory.retention.run_due(is_patient=True)
+    assert count(memory, "retention_state", state) == 1
+
+
 class SlowClock(FakeClock):
     """A clock on which every look takes four seconds."""
 
@@ -334,7 +399,7 @@ def test_plan_says_what_would_go_and_erase_does_it_at_once(opened, clock):
         memory.tasks.close(memory.tasks.add(f"Task {number}").id, "done")
         clock.advance(1)
     clock.advance(11 * DAY)
-    assert memory.retention.plan() == {"messages": 1, "closed_tasks": 2}
+    assert memory.retention.plan() == {"messages": (1, 0), "closed_tasks": (2, 0)}
     assert memory.threads.list()
     assert memory.retention.erase() == {"messages": 1, "closed_tasks": 2}
     assert memory.retention.plan() == {}

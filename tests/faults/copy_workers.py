@@ -14,8 +14,8 @@ from smara.database.sqlite import SqliteSession
 from smara.privacy import copy as copying
 
 
-def copy(pipe: Connection, source: str, target: str, kill_at: int) -> None:
-    """Copy a store in small batches; killed before a statement that would change something."""
+def kill_before(kill_at: int) -> Callable[[], int]:
+    """Kill this process before its ``kill_at``-th statement; return what counts them."""
     done = 0
 
     def counted(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -31,6 +31,12 @@ def copy(pipe: Connection, source: str, target: str, kill_at: int) -> None:
     for session in (SqliteSession, PostgresSession):
         for name in ("run", "run_many"):
             setattr(session, name, counted(getattr(session, name)))
+    return lambda: done
+
+
+def copy(pipe: Connection, source: str, target: str, kill_at: int) -> None:
+    """Copy a store in small batches; killed before a statement that would change something."""
+    done = kill_before(kill_at)
     copying._MOST_ROWS = 7
     report = smara.copy_store(source, target)
-    pipe.send((done, report.is_resumed, report.sha256))
+    pipe.send((done(), report.is_resumed, report.sha256))

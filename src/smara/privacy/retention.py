@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -19,12 +19,11 @@ from secrets import token_bytes
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smara.core import log
-from smara.core.scope import Scope
 from smara.database.database import Session, marks, parts
 from smara.database.leases import Lease, host_name
 from smara.database.project_store import ProjectStore, Tombstones
 from smara.database.projects import ProjectContext
-from smara.database.session import Column
+from smara.database.session import Column, number
 from smara.errors import BusyError, ConfigError, DeadlineError, LeaseLostError
 from smara.privacy.erase import Eraser
 from smara.privacy.models import KindReport, RetentionRule
@@ -38,6 +37,8 @@ DAY_MS = 86_400_000
 _REWRITE_MS = 7 * DAY_MS
 """The file is written again at most so often: it takes time in proportion to the store."""
 _REWRITE = "rewrite"
+_SMALL_BYTES = 256 << 20
+"""A larger file is rewritten by `smara worker` alone: what hooks start is ended soon."""
 _LOOK_MS = 3_600_000
 _ROUND_SECONDS = 10.0
 _LEASE_SECONDS = 120.0
@@ -50,6 +51,11 @@ _WITH_WORDS = (
     "messages", "tool_outputs", "condensed_observations", "closed_tasks", "retired_memories",
 )  # fmt: skip
 """Kinds that search finds: their removal is audited, and the file rewritten."""
+
+_TOTALS = {
+    "tasks": "UPDATE task_totals SET closed = closed - ? WHERE project_no = :project",
+    "memories": "UPDATE memory_state SET total = total - ? WHERE project_no = :project",
+}
 
 KINDS: Mapping[str, tuple[TableSpec, ...]] = {
     kind: tuple(each for each in TABLES if each.keep is not None and each.keep.kind == kind)
@@ -102,7 +108,17 @@ class _State(NamedTuple):
     removed: int = 0
 
 
-class _Rows(Walk):
+class _Expiry(Walk):
+    """Rows with what was made from them, but for what has a rule of its own.
+
+    What was learned from a session, and what it was told, is kept as long as its kind says.
+    """
+
+    def _add_sessions(self, names: set[str]) -> None:
+        pass
+
+
+class _Rows(_Expiry):
     """Rows with what belongs to them, and without what was derived from them."""
 
     _from_messages = _from_observations = None  # type: ignore[assignment]
@@ -189,18 +205,33 @@ class KindTable:
             too_large -= int(bytes_)
         return found
 
+    def count_resting(self, session: Session, rule: RetentionRule, now_ms: int) -> int:
+        """Count the expired rows that something in force rests on."""
+        if not rule.days:
+            return 0
+        statement = (
+            f"SELECT coalesce(sum({self.keep.weight}), 0) FROM {self.spec.name} t"
+            f" WHERE {self.of_kind} AND t.{self.keep.at} < ? AND ({self.keep.unless})"
+        )
+        return number(session, statement, (now_ms - rule.days * DAY_MS,))
+
+
+class ExpiredRows(NamedTuple):
+    """The rows of a kind that are past its rule."""
+
+    gone: int
+    resting: int
+    """Rows past its days that stay, because something in force rests on them."""
+
 
 class Retention:
     """The rules of retention, and the work that keeps them."""
 
-    def __init__(
-        self, project: ProjectContext, index: Index, *, recount: Callable[[Scope], None]
-    ) -> None:
+    def __init__(self, project: ProjectContext, index: Index) -> None:
         self._project = project
         self._database = project.database
         self._store = ProjectStore(project.database, project.scope)
         self._index = index
-        self._recount = recount
         self.rules = parse_rules(project.settings.retention)
         self._next_look_at = 0
 
@@ -208,10 +239,10 @@ class Retention:
     def _tables(self) -> dict[str, list[KindTable]]:
         with self._database.read() as session:
             columns = self._database.tables(session)
-        number = self._project.scope.project_no
-        return {kind: [KindTable(each, columns, number) for each in KINDS[kind]] for kind in KINDS}
+        here = self._project.scope.project_no
+        return {kind: [KindTable(each, columns, here) for each in KINDS[kind]] for kind in KINDS}
 
-    def list(self, deadline_seconds: float = 2.0) -> list[KindReport]:
+    def list(self, deadline_seconds: float = 1.0) -> list[KindReport]:
         """Return every kind with its rule, and what is stored of it.
 
         Args:
@@ -242,20 +273,24 @@ class Retention:
             )
         return reports
 
-    def plan(self) -> dict[str, int]:
+    def plan(self) -> dict[str, ExpiredRows]:
         """Count the rows of each kind that are past their rule.
 
-        Rows that something in force rests on stay, and are not counted.
+        Returns:
+            By kind, how many would go, and how many stay because something in force rests on
+            them.
         """
-        now, counts = self._project.clock.now_ms(), {}
+        now, plan = self._project.clock.now_ms(), {}
         with self._database.snapshot() as session:
             for kind, tables in self._tables.items():
-                rule = self.rules[kind]
-                found = [each.expired(session, rule, now, 2**62, set()) for each in tables]
-                counts[kind] = sum(sum(each.values()) for each in found)
-        return {kind: count for kind, count in counts.items() if count}
+                rule, gone, resting = self.rules[kind], 0, 0
+                for table in tables:
+                    gone += sum(table.expired(session, rule, now, 2**62, set()).values())
+                    resting += table.count_resting(session, rule, now)
+                plan[kind] = ExpiredRows(gone, resting)
+        return {kind: each for kind, each in plan.items() if each.gone or each.resting}
 
-    def run_due(self, seconds: float = _ROUND_SECONDS) -> int:
+    def run_due(self, seconds: float = _ROUND_SECONDS, *, is_patient: bool = False) -> int:
         """Keep the rules that are due, within some seconds.
 
         Safe to call often and from any number of processes: finding out that nothing is due
@@ -263,12 +298,13 @@ class Retention:
 
         Args:
             seconds: No batch is begun after so long.
+            is_patient: True to rewrite a large file too, which takes longer.
 
         Returns:
             How many rows went.
         """
         now = self._project.clock.now_ms()
-        if now < self._next_look_at:
+        if now < self._next_look_at and not is_patient:
             return 0
         state = self._state()
         due = [
@@ -276,10 +312,10 @@ class Retention:
             for kind, rule in self.rules.items()
             if rule.is_bounded and now - (state.get(kind, _State()).kept_at or 0) >= DAY_MS
         ]
-        if not due and not self._is_rewrite_due(now, state):
+        if not due and not self._is_rewrite_due(is_patient):
             self._next_look_at = now + _LOOK_MS
             return 0
-        return sum((self._run(due, seconds) or {}).values())
+        return sum((self._run(due, seconds, is_patient=is_patient) or {}).values())
 
     def erase(self) -> dict[str, int]:
         """Remove everything that is past its rule now, and rewrite the file.
@@ -296,14 +332,26 @@ class Retention:
             raise BusyError("Another process keeps the rules just now. Try again later.")
         return gone
 
-    def _is_rewrite_due(self, now_ms: int, state: Mapping[str, _State]) -> bool:
+    def _is_rewrite_due(self, is_patient: bool) -> bool:
         """Return True if words were removed, and the file was not rewritten for a week."""
+        statement = "SELECT kind, max(kept_at), max(removed_at) FROM retention_state GROUP BY kind"
+        with self._database.read() as session:  # all projects are in one file
+            state = {kind: _State(*times) for kind, *times in session.all(statement)}
         rewritten_at = state.get(_REWRITE, _State()).kept_at or 0
         removed_at = max(state.get(kind, _State()).removed_at or 0 for kind in _WITH_WORDS)
-        return removed_at > rewritten_at and now_ms - rewritten_at >= _REWRITE_MS
+        return (
+            removed_at > rewritten_at
+            and self._project.clock.now_ms() - rewritten_at >= _REWRITE_MS
+            and (is_patient or self._database.facts()["fileBytes"] < _SMALL_BYTES)
+        )
 
     def _run(
-        self, kinds: Sequence[str], seconds: float, is_rewritten: bool = False
+        self,
+        kinds: Sequence[str],
+        seconds: float,
+        *,
+        is_patient: bool = True,
+        is_rewritten: bool = False,
     ) -> dict[str, int] | None:
         leases, clock = self._project.leases, self._project.clock
         name = f"retention:{self._project.scope.project_no}"
@@ -324,9 +372,8 @@ class Retention:
                 self._next_look_at = clock.now_ms() + _LOOK_MS
             if any(gone.values()):
                 log.event("retention.kept", **{kind: rows for kind, rows in gone.items() if rows})
-                self._recount(self._project.scope)
                 self._database.shrink_log()  # it still has what the file has no more
-            if is_rewritten or self._is_rewrite_due(clock.now_ms(), self._state()):
+            if is_rewritten or (is_all and self._is_rewrite_due(is_patient)):
                 # Bytes of a row that were freed before it went are overwritten by nothing else.
                 self._index.optimize()
                 self._database.vacuum()
@@ -383,14 +430,19 @@ class Retention:
 
     def _erase(self, session: Session, table: KindTable, keys: Sequence[Any]) -> bool:
         """Erase rows; return False, having done nothing, if a memory in force would go."""
-        kind = Walk if table.keep.is_walked else _Rows
+        kind = _Expiry if table.keep.is_walked else _Rows
         walk = kind(self._database, session, self._project.scope)
         walk.choose(table.spec.name, [key[0] for key in keys])
-        memories = walk.among("memories", "no", walk.rows["memories"], "t.deprecated_at")
+        touched = walk.rows["memories"] | getattr(walk, "touched", set())
+        memories = walk.among("memories", "no", touched, "t.deprecated_at")
         if any(row[0] is None for row in memories):
             return False
         eraser = _Expirer(self._database, session, self._project.scope, walk)
         eraser.erase(self._project.clock.now_ms(), None, is_project=False)
+        # Here, or a kill would leave wrong totals: none of these was open or in force.
+        for name, statement in _TOTALS.items():
+            if walk.rows[name]:
+                session.run(self._store.sql(statement), (len(walk.rows[name]),))
         return True
 
     def _zero_what_is_freed(self, session: Session, *, is_on: bool) -> None:

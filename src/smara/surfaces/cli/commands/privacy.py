@@ -201,11 +201,19 @@ def erase_command(
 
 def _expired(call: Invocation, yes: bool) -> Reply:
     with call.memory() as memory:
-        rows = memory.retention.erase() if yes else memory.retention.plan()
-    yield {"isDryRun": not yes, "rows": rows}
-    output.say(f"{'Erased' if yes else 'Would erase'} {output.count(sum(rows.values()), 'row')}.")
+        plan = memory.retention.plan()
+        gone = memory.retention.erase() if yes else {kind: each.gone for kind, each in plan.items()}
+    resting = {kind: each.resting for kind, each in plan.items() if each.resting}
+    yield {"isDryRun": not yes, "rows": gone, "resting": resting}
+    output.say(f"{'Erased' if yes else 'Would erase'} {output.count(sum(gone.values()), 'row')}.")
+    rows = [
+        (gone.get(kind, 0), resting.get(kind, 0), kind.replace("_", " "))
+        for kind in {**gone, **resting}
+    ]
     if rows:
-        output.table(("rows", "of"), [(rows[kind], kind.replace("_", " ")) for kind in rows])
+        output.table(("rows", "stay", "of"), rows)
+    if resting:
+        output.say("Rows that stay are what a memory in force or an unfinished task rests on.")
     if not yes:
         output.say("Nothing was changed. `--yes` erases it; there is no undo.")
 

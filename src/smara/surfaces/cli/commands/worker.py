@@ -112,6 +112,7 @@ def worker_command(
         rounds.append(done)
         try:
             memory.commits.keep_up(HISTORY_SECONDS)
+            memory.retention.run_due(is_patient=True)
             folder = spool_folder()
             for draft in refresh(memory, folder, drain(memory, folder), HISTORY_SECONDS):
                 finish(folder, draft)
