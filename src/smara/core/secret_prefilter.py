@@ -57,7 +57,7 @@ _PASSWORDS = (
     # lösenord, jelszó, κωδικός, mật khẩu, by what of them is the same in JSON
     b"senord", b"jelsz", b"adgangskode", b"salasana", b"heslo", b"parol", b"kata sandi",
     b"\xce\xba\xcf\x89\xce\xb4", b"\\u03ba\\u03c9\\u03b4", b"kh\xe1\xba\xa9u", b"kh\\u1ea9u",
-    b"identified by", b"securestring", b"mdp", b"psk",
+    b"identified by", b"securestring", b"mdp", b"psk", b"authtok",
     b"\xc3\xbcssel", b"\\u00fcssel", b"cl\xc3\xa9", b"cl\\u00e9",
     b"\xe5\xaf\x86\xe9", b"\\u5bc6\\u9",
 )  # fmt: skip
@@ -79,6 +79,14 @@ _COMMANDS = (
     (b"keyvault", b" --value"), (b" as ", b"pass"), (b" as ", b"pwd"),
 )  # fmt: skip
 """Programs that take a password, and the option before it."""
+_NEAR = (
+    *_PASSWORDS, b"clave", b"secret ", b"secret\t", b"creds", b"credentials", b"login", b"log in",
+    b"login(", b"log_in(", b"logon(", b"log_on(", b"signin(", b"sign_in(", b"auth(",
+    b"authenticat", b"credential", b"connect(", b"connection(", b"pdo(", b"net user",
+)  # fmt: skip
+"""Words near which a password may stand, without any sign."""
+_USER_OPTIONS = (b" -u", b" -U", b"-user", b" /u:", b" /u ", b" /user", b" /ru", b"-auth", b"-cred")
+_PASSWORD_OPTIONS = (b" -p", b" -P", b" -w", b" -A", b" /p", b" /rp", b"-pass")
 _PROSE_WORDS = (
     *(b"secret", b"token", b"key", *_PASSWORDS),
     *(b"clave", b"recovery code", b"backup code"),
@@ -201,6 +209,12 @@ def _is_other_carrier(text: bytes) -> bool:
         return True
     if any(sign in text for sign in (b"%3A%2F%2F", b"%3a%2f%2f", b"%3A%2f%2f", b"%3a%2F%2F")):
         return True
+    for option in _USER_OPTIONS:
+        for at in _places(text, option):
+            line = text[at + len(option) : at + 340].split(b"\\n", 1)[0].split(b"\n", 1)[0]
+            is_pair = option.startswith(b"-") and b":" in line[:80]
+            if is_pair or any(each in line for each in _PASSWORD_OPTIONS):
+                return True
     bars = _places(text, b"|") + _places(text, b"%7C")
     return any(at >= 15 and text[at - 15 : at].isdigit() for at in bars) or any(
         b"@" in text[at + 3 : at + 260].split(b"/", 1)[0] for at in _places(text, b"://")
@@ -214,6 +228,7 @@ def _has_named(text: bytes, lowered: bytes) -> bool:
     if (
         any(_is_given(text, lowered, word) for word in _PASSWORDS)
         or any(_is_in_prose(lowered, word) for word in _PROSE_WORDS)
+        or any(_is_near(text, lowered, word) for word in _NEAR)
         or _is_key_given(text, lowered)
     ):
         return True
@@ -254,6 +269,25 @@ def _is_random(run: bytes) -> bool:
         len(run) >= 16
         and switches + 2 * (run.count(b"AaA") + run.count(b"aAA") + run.count(b"0AA")) >= 3
     )
+
+
+def _is_near(text: bytes, lowered: bytes, word: bytes) -> bool:
+    """Return True if something near a word has a digit, odd capitals, or four joined words."""
+    for at in _places(lowered, word):
+        window = text[max(0, at - 110) : at + 340]
+        # The verb, and what passes something by, are no names.
+        is_named = lowered[at - 1 : at] in (b"_", b"-") or lowered[at + 4 : at + 5] in b"wpco:"
+        if word == b"pass" and not is_named:
+            continue
+        for sign in b"\"'`,()[]{}<>\\":
+            window = window.replace(bytes((sign,)), b" ")
+        for piece in window.split():
+            kinds = piece.translate(_KINDS)
+            if len(piece) >= 6 and (
+                any(mix in kinds for mix in (b"0", b"AaA", b"aAA")) or piece.count(b"-") > 2
+            ):
+                return True
+    return False
 
 
 def _is_given(text: bytes, lowered: bytes, word: bytes) -> bool:

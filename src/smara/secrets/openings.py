@@ -36,7 +36,7 @@ _CATEGORIES = {
 _BY_CARRIER = (
     "url-password", "url-token-user", "curl-user", "netrc-password", "docker-config-auth",
     "facebook-app-token", "pgpass-line", "command-", "url-password-encoded",
-    "literal-password", "named-value",
+    "literal-password", "named-value", "option-pair", "option-after-user",
 )  # fmt: skip
 """Rules that the prefilter knows by the signs around a secret."""
 Places = list[frozenset[int]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Shape = Literal["format", "random", "token", "password", "url", "prose"]
+Shape = Literal["format", "random", "token", "password", "url", "argument", "prose", "near"]
 
 ALNUM = "[A-Za-z0-9]"
 WORD = "[A-Za-z0-9_-]"
@@ -24,8 +24,8 @@ class Rule:
     """The definition of one kind of secret.
 
     `shape` names the test that a match must pass: `format` trusts the pattern
-    and refuses only obvious examples; `random`, `token`, `password`, `url` and `prose`
-    judge the value itself, because any name can be assigned anything.
+    and refuses only obvious examples; `random`, `token`, `password`, `url`, `argument`, `prose`
+    and `near` judge the value itself, because any name can be assigned anything.
     """
 
     name: str

@@ -364,7 +364,7 @@ def prose_rule(name: str, label: str, word: str) -> Rule:
             "->",
         )
     )
-    verb = rf"(?:{place} ?: |(?:{place} )?(?:{verbs})(?: now| set to| still)?:? |still |)"
+    verb = rf"(?:{place} ?: |(?:{place} )?(?:{verbs})(?: now| set to| still)?:? |still |: |)"
     # Any sign of ASCII but quotes and stars: a sentence may go on in its own letters.
     sign = "[!#-&()+-_a-~]"
     named = rf"(?i:{word})(?:(?:'s)? |[ ]?(?:{_alternatives('は', '是', '为')})[ ]?)"
@@ -385,9 +385,9 @@ _ABROAD = _alternatives(
     "contraseña", "mot de passe", "senha", "palavra-passe", "wachtwoord", "kennwort", "passord",
     "lösenord", "adgangskode", "salasana", "heslo", "hasło", "jelszó", "parola", "parolă", "пароль",
     "κωδικός", "şifre", "mật khẩu", "kata sandi", "密码", "密碼", "口令", "パスワード", "비밀번호",
-    "mdp",
+    r"\bmdp",
 )  # fmt: skip
-PASSWORD = rf"passw(?:or)?d|passwd|passphrase|passwort|passcode|pwd|\bpsk|{_ABROAD}"
+PASSWORD = rf"passw(?:or)?d|passwd|passphrase|passwort|passcode|authtok\b|pwd|\bpsk|{_ABROAD}"
 SECRET = "secret"  # noqa: S105  # words that announce a secret
 TOKEN = "token"  # noqa: S105  # words that announce a secret
 KEY = (
@@ -504,10 +504,101 @@ ASSIGNMENTS: tuple[Rule, ...] = (
         "told-key",
         "api-key",
         r"\b(?:api|access) ?key|clave(?: de acceso| api)?|\b(?:recovery|backup) codes?|"
-        + _alternatives("schlüssel", "clé api"),
+        + _alternatives("schlüssel", "clé api", "clé d'api"),
     ),
     prose_rule("told-token", "token", r"\btoken"),
 )
 
 
-RULES: tuple[Rule, ...] = (*VENDORS, *CARRIERS, *ASSIGNMENTS)
+_USER = r"[A-Za-z0-9_.@+\\-]{1,64}"
+_SPOKEN = r"[A-Za-z \x80-\xff,'.()-]{0,40}?"
+_MIXED = (
+    r"([!#-&+-_a-~]{0,48}(?:[0-9!#%*+=@^~?$]|[A-Z][a-z][A-Z]|[a-z][A-Z]{2}"
+    r"|[a-z]-[a-z]{3,16}-[a-z]{3,16}-[a-z])[!#-&+-_a-~]{0,80})"
+)
+_NAMED = rf"(?i:{PASSWORD}|[_-](?:pass|pw)\b)"
+_SAID = rf"(?i:{PASSWORD}|\b(?:pass|pw):|\bclave)"
+
+
+def _nearby(name: str, opening: str, rest: str, shape: Shape = "near") -> Rule:
+    """A value near a word that announces it, with no sign to tie them."""
+    return Rule(
+        name,
+        "password",
+        (opening,),
+        pattern=opening + rest,
+        shape=shape,
+        is_bounded=False,
+        reach_bytes=768,
+    )
+
+
+NEARBY: tuple[Rule, ...] = (
+    _nearby(  # `tool --proxy-user ann:…`
+        "option-pair",
+        r"\B-{1,2}(?:[a-z]{1,12}-)?(?:user|auth|creds?|credentials?)[ =]",
+        rf"[\"']?{_USER}:([^\s\"']{{4,128}})",
+        shape="argument",
+    ),
+    _nearby(  # `tool -u ann -p …`
+        "option-after-user",
+        r"[ ](?:-[uU]|--?user(?:name)?|/u(?:ser)?|/ru)[ =:]",
+        rf"[\"']?{_USER}[\"']?[ ](?:[^\n|;]{{0,120}}?[ ])?"
+        r"(?:-[pPwA]|/r?p(?:ass(?:word)?)?|--?pass(?:word|wd|phrase)?)[ =:]" + _ARGUMENT_VALUE,
+        shape="argument",
+    ),
+    _nearby(
+        "account-with-password",
+        r"\bnet user[ ]",
+        rf"{_USER}[ ]([^\s/\"']{{4,64}})",
+        shape="argument",
+    ),
+    _nearby(  # `client.login("ann", "…")`
+        "call-pair",
+        r"(?i:log_?in|log_?on|sign_?in|basic_?auth|authenticat\w{0,3}|credentials?|connect(?:ion)?"
+        r"|PDO)\(",
+        rf"[^()\"'\n]{{0,60}}[\"']{_USER}[\"'],[ ]?[\"']([^\s\"']{{6,64}})[\"']",
+    ),
+    _nearby(  # `creds: ann/…`
+        "user-pair",
+        r"\b(?i:creds?|credentials|log ?in)\b",
+        rf"[^\n=;(){{}}\"'`]{{0,24}}?[ :]{_USER} ?[/:] ?([!-~]{{6,64}})",
+    ),
+    _nearby(
+        "near-quoted",
+        _NAMED,
+        r"[\w.-]{0,24}[\"'`\])]{0,3}[^\n\"'`;]{0,40}[\"'`]([^\s\"'`]{6,64})[\"'`]",
+    ),
+    _nearby(  # `requirepass …`
+        "directive",
+        r"(?i:pass(?:word|wd|phrase|code)?|pw|authtok|secret)[ \t]{1,4}",
+        r"([!-~]{6,64})[ \t]*(?:\n|\z)",
+    ),
+    _nearby(
+        "near-line",
+        _NAMED,
+        r"[\w.-]{0,24}[ \t]{0,3}[:=][ \t]{0,3}([!-~]{8,64})[ \t]*(?:\n|\z)",
+    ),
+    _nearby(  # the last column of a table
+        "column",
+        rf"(?i:{PASSWORD})[\"' ]{{0,2}}[|]?[ ]?\n",
+        r"(?:[|][-:| ]{3,200}\n)?(?:[^\n]{0,200}\[REDACTED:[^\n]{0,80}\n)*[^\n]{0,200}?[,;|\t][ ]?"
+        r"[\"']?([^\s\"',;|]{6,64})[\"']?[ ]?[|]?(?:\n|\z)",
+    ),
+    _nearby(
+        "near-word", _SAID, rf"{_SPOKEN}(?:[:=] {{0,2}}|[ (\x80-\xff]|->)[\"'`*]{{0,2}}{_MIXED}"
+    ),
+    Rule(
+        "before-word",
+        "password",
+        (rf"(?i:{PASSWORD})",),
+        pattern=rf"[\s\"'`(]{_MIXED}[\"'`]?[ ,](?:[A-Za-z ,']{{0,40}}[ ])?(?i:{PASSWORD})",
+        shape="near",
+        is_bounded=False,
+        lookback_bytes=100,
+        reach_bytes=64,
+    ),
+)
+"""Rules in which nothing but nearness ties a value to its word. They come last."""
+
+RULES: tuple[Rule, ...] = (*VENDORS, *CARRIERS, *ASSIGNMENTS, *NEARBY)

@@ -130,6 +130,7 @@ _PROPERTY = re.compile(r"(?:[\w-]+\.)*[\w-]+=")
 _PLAIN = re.compile(r"[A-Za-z0-9]{6,}(?:[-_.][A-Za-z0-9]+)*|[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+){2,}")
 _PLAIN_IN_YAML = re.compile(r"[a-z0-9]{6,}|[a-z0-9]+(?:-[a-z0-9]+){2,}|[a-z]+(?:_[a-z]+){3,}")
 _OWN_WORDS = re.compile(r"(?i:(?:\b|[_-]|api)(?:key|token|auth))|[A-Z0-9]_[A-Z]")
+_WORDS_JOINED = re.compile(r"[a-z]{3,}(?:-[a-z]{3,}){3,}")
 _PHRASE = re.compile(r"[a-z]+(?:-[a-z]+){3,}|[a-z]+(?:_[a-z]+){3,}|[a-z]+(?:[.][a-z]+){3,}")
 _PLAIN_WORDS = frozenset(
     (
@@ -141,6 +142,14 @@ _PLAIN_WORDS = frozenset(
     )
 )  # fmt: skip
 """What stands where a password is expected, and is its type or its state."""
+_PORTS = re.compile(r"[0-9:.]{1,5}|[0-9]+:[0-9]+|[0-9]+(?:[.][0-9]+)+(?:/[0-9]+)?")
+_LISTED = re.compile(r"[ ](?:and|or|und|et|y|e) -")
+_OF_CODE = re.compile(
+    r"[/\\()<>{}\[\]\"'`$]|(?i:sha-?[0-9]|^(?:md|pkcs#?|hs|rs|es|aes|rsa|utf|iso|rfc|cve|base|http|ipv|oauth|pbkdf"
+    r"|argon|bcrypt|scrypt|x|ed|curve|python|py|win|v|ver|version)[-_]?[0-9])|^[\d.,:-]+\w{0,3}$"
+    r"|^\w*[_.][\w.-]*$"
+)
+"""What stands in code and its documents beside such words: calls, paths, algorithms, sizes."""
 _PAIRS = {")": "(", "]": "[", "}": "{", ">": "<"}
 _CUTS = re.compile(r"[<]|&(?=[\w.-]+=)|&amp;|,(?=[\w-]+=)")
 
@@ -157,7 +166,7 @@ def trim(value: str, rule: Rule, is_quoted: bool) -> str:
         return value
     cut = _CUTS.search(value) if "<" in value or "&" in value or "," in value else None
     value = value[: cut.start()] if cut else value
-    closing = ".,;:)]}>!?" if rule.shape == "prose" else ",;:)]}>"
+    closing = ".,;:)]}>!?" if rule.shape in ("prose", "near") else ",;:)]}>"
     # A bracket that closes one inside the value belongs to it.
     while value and value[-1] in closing:
         if value[-1] in _PAIRS and _PAIRS[value[-1]] in value:
@@ -175,7 +184,14 @@ def is_secret(value: str, rule: Rule, name: str, is_quoted: bool, ends_line: boo
         return entropy(value) >= rule.min_entropy and not _EXAMPLE_IN_FORMAT.search(value)
     if rule.shape == "random":
         return _is_random(value) and not _is_example(value)
-    if rule.shape == "url":
+    if rule.shape == "near":
+        return _is_near_secret(value, rule, name)
+    if rule.shape in ("url", "argument"):
+        # `-p 8080:80`, and "the options -u and -p take"
+        if rule.shape == "argument" and (
+            _PORTS.fullmatch(value) or _is_example(value) or _LISTED.search(name)
+        ):
+            return False
         return (
             len(value) >= 4
             and not _is_reference(value)
@@ -305,6 +321,32 @@ def _is_prose_secret(value: str, name: str) -> bool:
     )
 
 
+def _is_near_secret(value: str, rule: Rule, name: str) -> bool:
+    """Judge a value that no sign ties to the word beside it: nothing else may look like it."""
+    if _is_reference(value) or _is_example(value) or _UUID.fullmatch(value) or _CALL.match(value):
+        return False
+    if rule.name == "near-line" and _NAME_OF_A_FACT.search(name):
+        return False
+    if "." not in value and _is_token(value, "", is_quoted=False):
+        return True
+    is_spoken = rule.name in ("near-word", "near-line", "before-word", "user-pair")
+    if value.isdigit():
+        is_tied = not is_spoken or name.rstrip("\"'`* ").endswith((":", "="))
+        return len(value) >= 7 and is_tied
+    if _WORDS_JOINED.fullmatch(value):
+        return True
+    if _OF_CODE.search(value) or not 6 <= len(value) <= 64:
+        return False
+    digits = sum(sign.isdigit() for sign in value)
+    signs = sum(sign in _STRONG_SIGNS for sign in value)
+    odd = len(_UNWORDLY.findall(value))
+    if not any(sign.isalpha() for sign in value):
+        return False
+    if is_spoken:
+        return (len(value) >= 8 and (digits >= 2 or odd >= 2)) or (digits > 0 < signs)
+    return digits + odd > 0 and digits + signs + odd > (len(value) < 8)
+
+
 def _is_random(value: str) -> bool:
     """Return True if a long run, or two short ones, are mixed as no word is."""
     if not _DIGIT.search(value) and (value.islower() or value.isupper()):
@@ -325,7 +367,8 @@ def _is_random(value: str) -> bool:
 
 def _is_reference(value: str) -> bool:
     return (
-        value.startswith(_CODE_STARTS)
+        # A password may begin with a sign, if what follows is like no name.
+        (value.startswith(_CODE_STARTS) and not (value[0] in "!#=*-^&" and _is_random(value[1:])))
         or _REFERENCE.search(value) is not None
         or value.lower().startswith(_DIGESTS)
     )
