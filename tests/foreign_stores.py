@@ -1,8 +1,8 @@
 """Small stores of other memory tools, in the shapes that those tools write.
 
 The shapes were seen in files of the running tools where they can be run without a network (MCP
-memory server 0.6.3, claude-mem 13.25, the history of mem0, the archive of Hindsight), and taken
-from their public code otherwise. All records are invented.
+memory server 0.6.3, claude-mem 10.6 and 13.25, the history of mem0, the archive of Hindsight), and
+taken from their public code otherwise. All records are invented.
 """
 
 from __future__ import annotations
@@ -207,6 +207,17 @@ def mem0_lines(folder: Path) -> Path:
     return path
 
 
+def mem0_notes(folder: Path) -> Path:
+    """The Markdown that its plugin for agents writes."""
+    path = folder / "mem0-export.md"
+    path.write_text(
+        "---\nid: k1\ncreated_at: 2026-02-01T10:00:00Z\ntype: task_learnings\nconfidence: 0.9\n"
+        "files: src/crane.py\ncategories: tools, cranes\n---\nThe crane needs two operators\n\n"
+        "---\nid: k2\ncategories:\n---\nGates open: 6\n"
+    )
+    return path
+
+
 def hindsight(folder: Path) -> Path:
     path = folder / "bank.zip"
     facts = [
@@ -261,7 +272,7 @@ def zep(folder: Path) -> Path:
 
 
 EVERY: dict[str, tuple[Callable[[Path], Path], ...]] = {
-    "mem0": (mem0, mem0_history, mem0_lines),
+    "mem0": (mem0, mem0_history, mem0_lines, mem0_notes),
     "mcp-memory": (mcp_memory,),
     "basic-memory": (basic_memory,),
     "claude-mem": (

@@ -95,6 +95,15 @@ def test_an_imported_archive_gives_an_equal_export(memory, other, tmp_path):
     assert shop.search_memories("tokens").hits[0].memory.content == "Tokens live for two days"
 
 
+def test_a_project_without_memories_gives_an_equal_export(memory, other, tmp_path):
+    """Counting the memories of a store makes a row of their state, which says nothing yet."""
+    memory.tasks.add("Mend the door")
+    memory.privacy.export(tmp_path / "a.zip")
+    other.privacy.import_archive(tmp_path / "a.zip")
+    other.in_project("shop").privacy.export(tmp_path / "b.zip")
+    assert checksums(tmp_path / "a.zip") == checksums(tmp_path / "b.zip")
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_row_of_every_table_and_column_comes_back_equal(memory, other, tmp_path, seed):
     fill(memory, seed=seed)

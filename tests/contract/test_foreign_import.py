@@ -190,6 +190,14 @@ def test_prompts_of_a_session_that_has_its_transcript_here_are_not_told_twice(me
     assert roles == ["system", "system"]
 
 
+def test_what_was_learned_about_another_project_does_not_come_in_unasked(place, tmp_path):
+    other = place.open(embedder="off", project="else")
+    path = foreign_stores.claude_mem_export(tmp_path)
+    with pytest.raises(InvalidInputError, match=r"none is called else: harbor \(2\)"):
+        other.privacy.import_foreign(path)
+    assert other.privacy.import_foreign(path, only="harbor").added == 1
+
+
 def test_a_store_of_many_projects_asks_which_one_is_meant(memory, place, tmp_path):
     other = place.open(embedder="off", project="else")
     path = foreign_stores.claude_mem(tmp_path)

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-from smara.core.files import read_regular
 from smara.privacy.foreign.records import (
     Candidate,
     ForeignFact,
@@ -23,6 +22,7 @@ from smara.privacy.foreign.records import (
     Unread,
     digest_of,
     notes_in,
+    read_text,
     texts_of,
     time_of,
 )
@@ -57,10 +57,7 @@ def _read(path: str) -> Iterator[ForeignRecord]:
 
 
 def _note(file: Path, place: str) -> Iterator[ForeignRecord]:
-    try:
-        text = read_regular(file).decode("utf-8", "replace").removeprefix("\ufeff")
-    except OSError as error:
-        raise Malformed(place, f"it cannot be read ({error.strerror})") from error
+    text = read_text(file)
     head = _HEAD.match(text)
     fields = _fields(head["head"]) if head else {}
     body = text[head.end() :].strip() if head else text.strip()

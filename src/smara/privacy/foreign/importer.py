@@ -111,13 +111,13 @@ class ForeignImport:
             raise InvalidInputError(
                 f"{self._path} has nothing of {only}. It has: {names or 'nothing'}."
             )
-        if only is not None or not self._format.parts_are_projects or len(parts) <= 1:
+        if only is not None or not self._format.parts_are_projects or not names:
             return only
         fitting = [name for name in project_names if name in parts]
         if fitting:
             return fitting[0]
         raise InvalidInputError(
-            f"{self._path} holds several projects, and none is called"
+            f"{self._path} holds these projects, and none is called"
             f" {' or '.join(project_names)}: {names}. Choose one with --only NAME."
         )
 

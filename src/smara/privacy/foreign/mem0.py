@@ -1,11 +1,13 @@
-"""Read memories of mem0: its lists in JSON, and its history.
+"""Read memories of mem0: its lists, and its history.
 
-A list is ``{"results": [...]}``, a bare list, or one memory a line. The history (``history.db``)
-has every version of a memory; older versions and deleted ones have ended.
+A list is ``{"results": [...]}``, a bare list, one memory a line, or the Markdown that its plugin
+for agents writes. The history (``history.db``) has every version of a memory; older versions and
+deleted ones have ended.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -22,6 +24,7 @@ from smara.privacy.foreign.records import (
     database,
     objects_of,
     read_document,
+    read_text,
     role_of,
     tables_of,
     text_of,
@@ -32,17 +35,24 @@ from smara.privacy.foreign.records import (
 _OWNERS = ("user_id", "agent_id", "app_id", "run_id")
 _HISTORY = frozenset({"memory_id", "old_memory", "new_memory", "event"})
 _LONGEST_TAG = 60
+_BLOCK = re.compile(r"^---[ \t]*$", re.MULTILINE)
+_FIELD = re.compile(r"^(?P<name>\w+)[ \t]*:[ \t]*(?P<value>.*\S)[ \t]*$", re.MULTILINE)
+_NOTE = re.compile(r"\s*---[ \t]*\r?\nid:[^\n]*\n(?:\w+:[^\n]*\n)*?categories:")
 
 
 def _recognizes(candidate: Candidate) -> bool:
     keys = candidate.keys
     is_list = {"id", "memory"} <= keys and bool(keys & {"hash", "categories", *_OWNERS})
-    return is_list or candidate.tables.get("history", frozenset()) >= _HISTORY
+    is_history = candidate.tables.get("history", frozenset()) >= _HISTORY
+    return is_list or is_history or any(map(_NOTE.match, candidate.notes))
 
 
 def _read(path: str) -> Iterator[ForeignRecord]:
     if Candidate(path).tables:
         yield from _history(path)
+        return
+    if any(map(_NOTE.match, Candidate(path).notes)):
+        yield from _blocks(path)
         return
     document = read_document(path)
     if isinstance(document, dict) and "memory" in document:
@@ -80,6 +90,22 @@ def _fact(record: Mapping[str, Any], place: str) -> ForeignFact:
         is_personal=bool(record.get("user_id")) or not owner,
         ended_ms=time_of(record, place, "expiration_date"),
     )
+
+
+def _blocks(path: str) -> Iterator[ForeignRecord]:
+    """Yield the memories of a Markdown file: fields and words, between lines of hyphens."""
+    pieces = _BLOCK.split(read_text(path))[1:]
+    for number, (head, words) in enumerate(zip(pieces[::2], pieces[1::2], strict=False), 1):
+        place = f"memory {number}"
+        record: dict[str, Any] = dict(_FIELD.findall(head))
+        tags = {name: record.get(name, "").split(",") for name in ("categories", "files")}
+        yield ForeignFact(
+            text_of(record, place, "id"),
+            text_of({"text": words}, place, "text"),
+            time_of(record, place, "created_at"),
+            tags=texts_of(tags, place, "categories"),
+            files=texts_of(tags, place, "files"),
+        )
 
 
 def _history(path: str) -> Iterator[ForeignRecord]:

@@ -216,19 +216,28 @@ def tables_of(connection: apsw.Connection) -> dict[str, frozenset[str]]:
     return {table: frozenset(columns) for table, columns in found.items()}
 
 
+def read_text(path: str | os.PathLike[str]) -> str:
+    """Return the text of a file.
+
+    Raises:
+        Malformed: If it cannot be read or is too large.
+    """
+    try:
+        raw = read_regular(path, _MOST_DOCUMENT_BYTES + 1)
+    except OSError as error:
+        raise Malformed(os.fspath(path), f"it cannot be read ({error.strerror})") from error
+    if len(raw) > _MOST_DOCUMENT_BYTES:
+        raise Malformed(os.fspath(path), f"it has more than {_MOST_DOCUMENT_BYTES >> 30} GiB")
+    return raw.decode("utf-8", "replace").removeprefix("\ufeff")
+
+
 def read_document(path: str) -> Any:
     """Return a JSON document, or the list of its lines.
 
     Raises:
         Malformed: If a line is not JSON.
     """
-    try:
-        raw = read_regular(path, _MOST_DOCUMENT_BYTES + 1)
-    except OSError as error:
-        raise Malformed(path, f"it cannot be read ({error.strerror})") from error
-    if len(raw) > _MOST_DOCUMENT_BYTES:
-        raise Malformed(path, f"it has more than {_MOST_DOCUMENT_BYTES >> 30} GiB")
-    text = raw.decode("utf-8", "replace").lstrip("\ufeff")
+    text = read_text(path)
     try:
         return parse_json(text, "")
     except Malformed as error:

@@ -28,6 +28,7 @@ from smara.adapters.importer import (
 from smara.core.extract import one_line
 from smara.errors import InvalidInputError, SmaraError
 from smara.surfaces.cli import output
+from smara.surfaces.cli.commands.privacy import camel_case
 from smara.surfaces.cli.options import Invocation, Reply, common
 
 if TYPE_CHECKING:
@@ -271,7 +272,7 @@ def _import_foreign(
             else memory.privacy.import_foreign(name, source, only=only, is_dry_run=dry_run)
             for name in files
         ]
-    yield {"imports": [asdict(report) for report in reports]}
+    yield {"imports": [camel_case(report) for report in reports]}
     output.say(*(line for report in reports for line in report.lines()))
 
 

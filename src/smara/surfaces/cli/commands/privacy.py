@@ -15,12 +15,8 @@ from smara.errors import InvalidInputError
 from smara.memory import copy_store
 from smara.privacy.models import (
     FORMATS,
-    BackupReport,
-    CopyReport,
     ErasePlan,
     EraseReceipt,
-    ExportReport,
-    RestoreReport,
 )
 from smara.surfaces.cli import output
 from smara.surfaces.cli.options import Invocation, Reply, common, find_message
@@ -49,7 +45,7 @@ def backup_command(call: Invocation, file: str | None) -> Reply:
         is_file = memory.path is not None
         name = file or f"smara-{_now()}.{'db' if is_file else 'zip'}"
         report = memory.privacy.backup(name)
-    yield _json(report)
+    yield camel_case(report)
     output.say(
         f"Wrote {report.path} ({output.size(report.size_bytes)}) and checked it:"
         f" {_summary(report.counts)}.",
@@ -72,7 +68,7 @@ def restore_command(call: Invocation, file: str, yes: bool) -> Reply:
         if memory.path is not None and not yes and not call.as_json:
             click.confirm(f"Restore {file} to {memory.path}?", abort=True, err=True)
         report = memory.privacy.restore(file)
-    yield _json(report)
+    yield camel_case(report)
     output.say(f"Restored {file}: {_summary(report.counts)}.")
     if report.saved_as:
         output.say(f"What was there before is in {report.saved_as}.")
@@ -93,7 +89,7 @@ def copy_command(call: Invocation, source: str, target: str, projects: tuple[str
     """
     names = [*projects, *filter(None, [call.project])]
     report = copy_store(source, target, projects=names or None)
-    yield {**_json(report), "rows": report.rows, "sha256": report.sha256}
+    yield {**camel_case(report), "rows": report.rows, "sha256": report.sha256}
     output.say(
         f"Copied {report.source} to {report.target}"
         f"{', from where it was interrupted' if report.is_resumed else ''}:",
@@ -187,14 +183,19 @@ def erase_command(
         given = {**target, "messages": [find_message(memory, each).id for each in messages]}
         if not yes:
             plan = memory.privacy.plan_erase(**given)
-            yield {"isDryRun": True, **_json(plan)}
+            yield {"isDryRun": True, **camel_case(plan)}
             _say_plan(plan, "Would erase")
             output.say("Nothing was changed. `--yes` erases it; there is no undo.")
             return
         drain(memory, spool_folder())  # events that wait would bring it back
         receipt = memory.privacy.erase(**given)
         holders = processes_holding(memory.path) if receipt.traces and memory.path else []
-    yield {"isDryRun": False, **_json(receipt), "plan": _json(receipt.plan), "heldBy": holders}
+    yield {
+        "isDryRun": False,
+        **camel_case(receipt),
+        "plan": camel_case(receipt.plan),
+        "heldBy": holders,
+    }
     _say_plan(receipt.plan, "Erased")
     call.exit_code = _say_traces(receipt, holders)
 
@@ -246,7 +247,7 @@ def _archive(call: Invocation, file: str | None, **selection: Any) -> Reply:
     name = file or f"smara-{_now()}.zip"
     with call.memory() as memory:
         report = memory.privacy.export(name, **selection)
-    yield _json(report)
+    yield camel_case(report)
     output.say(
         f"Wrote {report.path} ({output.size(report.size_bytes)}): {_summary(report.counts)}"
         f" of {output.count(len(report.projects), 'project')}."
@@ -264,13 +265,12 @@ def _text(call: Invocation, file: str | None, form: Any) -> Reply:
                 click.echo(output.encodable(line))
             return
         report = memory.privacy.export(file, format=form)
-    yield _json(report)
+    yield camel_case(report)
     output.say(f"Wrote {report.path} ({output.size(report.size_bytes)}).")
 
 
-def _json(
-    report: BackupReport | RestoreReport | CopyReport | ExportReport | ErasePlan | EraseReceipt,
-) -> dict[str, Any]:
+def camel_case(report: Any) -> dict[str, Any]:
+    """Return a report with the names of the JSON output."""
     return {
         re.sub(r"_(.)", lambda hit: hit[1].upper(), name): value
         for name, value in asdict(report).items()
