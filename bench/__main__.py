@@ -1,5 +1,5 @@
 """``python -m bench [append|search|processes|tasks|calls|observe|steps|hooks|watch|say|embed|code|
-decisions|copy] [--small] [--large]``
+decisions|copy|export] [--small] [--large]``
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bench.measure import Report
 
 _PARTS = [
     "append", "processes", "search", "tasks", "calls", "observe", "steps", "hooks", "watch", "say",
-    "embed", "code", "decisions", "copy",
+    "embed", "code", "decisions", "copy", "export",
 ]  # fmt: skip
 
 
@@ -27,7 +27,7 @@ def main() -> int:
     parser.add_argument(
         "--large",
         action="store_true",
-        help="decisions: go to 100,000 sessions; copy: to 1,000,000 messages",
+        help="decisions: go to 100,000 sessions; copy, export: to 1,000,000 messages",
     )
     parser.add_argument("--out", type=Path, default=Path(".bench"))
     options = parser.parse_args()
@@ -94,6 +94,11 @@ def main() -> int:
 
                 sizes = copying.LARGE if options.large else copying.SIZES
                 copying.run(folder, report, sizes[:1] if options.small else sizes)
+            elif part == "export":
+                from bench import exporting
+
+                sizes = exporting.LARGE if options.large else exporting.SIZES
+                exporting.run(folder, report, sizes[:1] if options.small else sizes)
             else:
                 parser.error(f"unknown part {part}; choose from {', '.join(_PARTS)}")
     report.write(options.out)
