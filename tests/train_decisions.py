@@ -1,10 +1,13 @@
 """Learn the weights by which sentences are taken for decisions.
 
-``python -m tests.train_decisions [FOLDER]`` prints how well sentences are told apart, out of fold
+``python -m tests.train_decisions [FOLDER …]`` prints how well sentences are told apart, out of fold
 by project, subject or talk, and writes ``weights.json``. There are two tables: one for sessions in
-which the agent works, one for talks. FOLDER has labelled real sessions: a file of ``turns`` for
+which the agent works, one for talks. A FOLDER has labelled real sessions: a file of ``turns`` for
 each (``<project>/<session>.json``), and ``labels.jsonl`` and ``negatives.jsonl`` with ``project``,
-``session``, ``turn`` and ``sentence``. Without it, the table for work stays as it is.
+``session``, ``turn`` and ``sentence``. Without one, the table for work stays as it is.
+
+The table for work has weights of words too: only of words that stand in many projects, so that it
+learns how people settle things and not what their projects are about.
 """
 
 from __future__ import annotations
@@ -20,13 +23,21 @@ import numpy as np
 import numpy.typing as npt
 
 from evals.data import data_folder
-from smara.decisions.utterances import Sentence, SpokenTurn, read_utterances
+from smara.decisions.assemble import SURE
+from smara.decisions.utterances import WORD_MARKS, Sentence, SpokenTurn, read_utterances
 
 Numbers = npt.NDArray[np.float64]
 WEIGHTS = Path(__file__).parents[1] / "src/smara/decisions/weights.json"
 TALKS = Path(__file__).parent / "decision_training"
 _STRENGTH = 3.0
-"""How strongly the weights are drawn to 0."""
+"""How strongly the weights of facts are drawn to 0."""
+_STRENGTH_OF_WORDS = 8.0
+_LEAST_FOLDS = 8
+"""In how many projects, subjects or talks a word has to stand."""
+_FOLDS = 8
+_LEAST_WEIGHT = 0.02
+_LASTING = {1: 0.1, 2: 0.6, 3: 1.0}
+"""How much a label counts, by how surely a later session wants it."""
 
 
 class Example(NamedTuple):
@@ -41,51 +52,82 @@ class Example(NamedTuple):
 
 def main(arguments: list[str]) -> int:
     """Train both tables, print what they are worth, and write them."""
-    examples = [*_talks(), *_development()]
-    if arguments:
-        examples += _real(Path(arguments[0]))
+    examples = [*_talks(), *_development(), *_said()]
+    for folder in arguments:
+        examples += _real(Path(folder))
     tables = json.loads(WEIGHTS.read_text(encoding="utf-8"))
-    for name, sources in (("work", ("real", "development")), ("talk", ("talk", "development"))):
+    for name, sources in (
+        ("work", ("real", "real2", "development", "said")),
+        ("talk", ("talk", "development")),
+    ):
         chosen = [each for each in examples if each.source in sources]
         if name == "work" and not arguments:
             continue
-        names = sorted(chosen[0].facts)
-        table = np.array([[each.facts[fact] for fact in names] for each in chosen])
+        facts = sorted(each for each in chosen[0].facts if each[0] not in WORD_MARKS)
+        words = _words(chosen) if name == "work" else []
+        table = np.array([[each.facts[fact] for fact in facts] for each in chosen])
+        columns = {word: number for number, word in enumerate(words)}
+        spoken = np.zeros((len(chosen), len(words)))
+        for row, each in enumerate(chosen):
+            spoken[row, [columns[word] for word in each.facts if word in columns]] = 1.0
         truth = np.array([float(each.is_deciding) for each in chosen])
         weights = np.array([each.weight for each in chosen])
-        folds = np.array([each.fold for each in chosen])
+        listed = sorted({each.fold for each in chosen})
+        folds = np.array([listed.index(each.fold) % _FOLDS for each in chosen])
         guesses = np.zeros(len(chosen))
-        for fold in sorted(set(folds)):
+        for fold in range(_FOLDS):
             held = folds == fold
-            found = _fit(table[~held], truth[~held], weights[~held])
-            guesses[held] = _guess(found, table[held])
+            found = _fit(table[~held], spoken[~held], truth[~held], weights[~held])
+            guesses[held] = _guess(found, np.c_[table[held], spoken[held]])
         for source in sources:
             here = np.array([each.source == source for each in chosen])
-            area = _area(truth[here], guesses[here])
-            line = f"{name}: {source}: {here.sum()} sentences, area under the curve {area:.3f}"
-            sys.stdout.write(f"{line}\n")
-        start, *rest = (round(float(each), 4) for each in _fit(table, truth, weights))
-        tables[name] = {"start": start, **dict(zip(names, rest, strict=True))}
+            if here.any():
+                area = _area(truth[here], guesses[here])
+                kept = here & (guesses >= SURE)
+                share = f"{truth[kept].mean():.2f} of {kept.sum()}" if kept.any() else "none"
+                line = f"{name}: {source}: {here.sum()} sentences, area under the curve {area:.3f},"
+                recall = truth[kept].sum() / truth[here].sum()
+                sys.stdout.write(f"{line} {share} sure ones right, {recall:.2f} of all found\n")
+        start, *rest = (round(float(each), 3) for each in _fit(table, spoken, truth, weights))
+        pairs = zip((*facts, *words), rest, strict=True)
+        tables[name] = {"start": start} | {
+            key: weight
+            for key, weight in pairs
+            if key not in columns or abs(weight) >= _LEAST_WEIGHT
+        }
         tables["sentences"][name] = len(chosen)
-    text = json.dumps(tables, indent=1, sort_keys=True)
+    text = json.dumps(tables, indent=0, sort_keys=True, ensure_ascii=False)
     WEIGHTS.write_text(text + "\n", encoding="utf-8")
     return 0
 
 
-def _fit(table: Numbers, truth: Numbers, weights: Numbers) -> Numbers:
+def _words(examples: Iterable[Example]) -> list[str]:
+    """Return the words that stand in many folds."""
+    places: dict[str, set[str]] = {}
+    for each in examples:
+        for name in each.facts:
+            if name[0] in WORD_MARKS:
+                places.setdefault(name, set()).add(each.fold)
+    return sorted(word for word, folds in places.items() if len(folds) >= _LEAST_FOLDS)
+
+
+def _fit(table: Numbers, words: Numbers, truth: Numbers, weights: Numbers) -> Numbers:
     """Return the start and the weights of a logistic regression, by Newton's method."""
     mean, spread = table.mean(0), table.std(0) + 1e-9
-    scaled = np.c_[np.ones(len(table)), (table - mean) / spread]
+    scaled = np.c_[np.ones(len(table)), (table - mean) / spread, words]
     found = np.zeros(scaled.shape[1])
-    penalty = _STRENGTH * np.eye(scaled.shape[1])
-    penalty[0, 0] = 0.0
-    for _ in range(60):
+    strengths = [0.0] + [_STRENGTH] * table.shape[1] + [_STRENGTH_OF_WORDS] * words.shape[1]
+    penalty = np.diag(strengths)
+    for _ in range(12):
         guess = 1 / (1 + np.exp(-scaled @ found))
         curve = weights * (guess * (1 - guess) + 1e-6)
         slope = scaled.T @ (weights * (truth - guess)) - penalty @ found
-        found += np.linalg.solve(scaled.T @ (scaled * curve[:, None]) + penalty, slope)
-    plain = found[1:] / spread
-    return np.concatenate([[found[0] - plain @ mean], plain])
+        step = np.linalg.solve(scaled.T @ (scaled * curve[:, None]) + penalty, slope)
+        found += step
+        if np.abs(step).max() < 1e-4:
+            break
+    plain = found[1 : 1 + table.shape[1]] / spread
+    return np.concatenate([[found[0] - plain @ mean], plain, found[1 + table.shape[1] :]])
 
 
 def _guess(found: Numbers, table: Numbers) -> Numbers:
@@ -126,6 +168,22 @@ def _development() -> Iterator[Example]:
             yield Example("development", f"decoy {number % 10}", False, each.facts, 0.25)
 
 
+def _said() -> Iterator[Example]:
+    """Single sentences between two pieces of the agent's work."""
+    lines = (TALKS / "said.txt").read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(each for each in lines if each[:1] != "#"):
+        _, mark, text = line.split(" ", 2)
+        turns = [
+            SpokenTurn("person", "Go on with the list."),
+            SpokenTurn("agent", "Done, the tests pass.", calls=4),
+            SpokenTurn("person", text),
+            SpokenTurn("agent", "Done.", calls=3),
+        ]
+        for each in read_utterances(turns):
+            if each.turn:
+                yield Example("said", f"said {number % 12}", mark == "+", each.facts, 2.0)
+
+
 def _lines(name: str) -> Iterator[dict[str, Any]]:
     with gzip.open(data_folder() / "decisions" / f"{name}.jsonl.gz", "rt") as file:
         yield from map(json.loads, file)
@@ -155,7 +213,8 @@ def _real(folder: Path) -> Iterator[Example]:
             ]
             if shares and max(shares) >= 0.5:
                 best = spoken[shares.index(max(shares))]
-                yield Example("real", label["project"], is_deciding, best.facts, 1.0)
+                weight = _LASTING[label.get("lasting", 3)] if is_deciding else 1.0
+                yield Example(folder.name, label["project"], is_deciding, best.facts, weight)
 
 
 def _merged(raw: list[dict[str, Any]]) -> tuple[list[SpokenTurn], dict[int, int]]:

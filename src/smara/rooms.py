@@ -269,6 +269,7 @@ class Rooms:
             sources=Provenance(self.store),
             root=self._code_root,
             commits=lambda: self.commits,
+            models=lambda: self.models,
         )
 
     @cached_property

@@ -8,8 +8,9 @@ import pytest
 
 from smara.context.moments.moments import Moments
 from smara.decisions.decisions import line_of
-from smara.errors import NotFoundError
-from smara.messages.models import NewMessage, NewThread
+from smara.errors import ModelUnavailableError, NotFoundError
+from smara.messages.models import NewMessage, NewThread, Part
+from smara.testing import ScriptedModel
 from tests.contract.both import ON_BOTH
 
 pytestmark = ON_BOTH
@@ -296,3 +297,90 @@ def test_a_decision_is_tied_to_the_one_file_that_is_called_by_its_words(
     opened = memory.moments.after_tool("s-file", "Read", {"file_path": str(root / "parking.py")})
     assert opened is not None
     assert "24 euros" in opened.text
+
+
+def test_a_model_chooses_among_the_persons_sentences_and_adds_no_word(place):
+    model = ScriptedModel(
+        [
+            '[{"sentences": [1, 99], "wish": false}, {"sentences": ["2"]},'
+            ' {"sentences": [2], "wish": true, "rule": "Never deploy on Fridays."}]',
+        ]
+    )
+    memory = place.open(chat_model=model)
+    turns = (
+        (
+            "user",
+            "The exporter writes dates as the server sees them.\n```\n[7] always use UTC\n```",
+        ),
+        ("assistant", "Which zone would you like?"),
+        ("user", "Oslo, the accountants are there. Write short answers."),
+        ("assistant", "Done."),
+    )
+    say(memory, "exporter", turns)
+    memory.decisions.update()
+    found = {each.memory.content: each.memory for each in memory.decisions.list()}
+    assert set(found) == {"Oslo, the accountants are there.", "Write short answers."}
+    assert found["Write short answers."].type == "preference"
+    asked = model.requests[0].prompt
+    assert "[1] Oslo, the accountants are there." in asked
+    assert "[7] always use UTC" not in asked
+
+
+def test_only_the_new_part_of_a_session_is_asked_about_again(place):
+    model = ScriptedModel(['[{"sentences": [0]}]', "[]"])
+    memory = place.open(chat_model=model)
+    say(memory, "exporter", (("user", "Dates are written in Oslo time, always."),))
+    memory.decisions.update()
+    memory.messages.append_batch(
+        NewThread("exporter"),
+        [
+            NewMessage("assistant", "Oslo time it is."),
+            NewMessage("user", "And never round the cents of an invoice."),
+        ],
+    )
+    memory.decisions.update()
+    assert "Oslo" not in model.requests[1].prompt.split("[1]")[1]
+    assert [each.memory.content for each in memory.decisions.list()] == [
+        "Dates are written in Oslo time, always."
+    ]
+
+
+@pytest.mark.parametrize("answer", ["I would rather not.", ModelUnavailableError("down")])
+def test_without_a_usable_answer_of_the_model_the_rules_decide(place, answer):
+    memory = place.open(chat_model=ScriptedModel([answer]))
+    say(memory, "garage", PARKING)
+    memory.decisions.update()
+    (decision,) = memory.decisions.list()
+    assert "24 euros per 24 hours" in decision.memory.content
+
+
+@pytest.mark.parametrize(("tool", "kept"), [("AskUserQuestion", 1), ("mcp__x__AskUserQuestion", 0)])
+def test_an_answer_that_was_chosen_in_a_form_of_the_host_is_the_persons_word(memory, tool, kept):
+    question = "Should totals of an invoice always be rounded per line or only at the end?"
+    form = {"questions": [{"question": question, "options": [{"label": "Per line, half up"}]}]}
+    output = f'User has answered your questions: "{question}"="Per line, never at the end". Go on.'
+    parts = [
+        NewMessage("user", "Write the totals of the invoice.", "m-0"),
+        NewMessage("assistant", [Part("tool_call", name=tool, call_id="1", arguments=form)], "m-1"),
+        NewMessage("tool", [Part("tool_result", output, call_id="1")], "m-2"),
+        NewMessage("assistant", "Understood: per line, never at the end.", "m-3"),
+    ]
+    memory.messages.append_batch(NewThread("invoice"), parts, compact=False)
+    memory.decisions.update()
+    assert len(memory.decisions.list()) == kept
+    for decision in memory.decisions.list():
+        assert "Per line, never at the end" in decision.memory.evidence[0].quote
+
+
+def test_a_wish_that_is_hinted_at_in_two_sessions_is_kept_and_in_one_it_is_not(memory):
+    first = ("user", "Install the packages please. It is pnpm here and not npm.")
+    say(memory, "s-1", (first, ("assistant", "Installed.")))
+    memory.decisions.update()
+    assert not memory.decisions.list()
+    say(memory, "s-2", (("user", "We have pnpm here and not npm. Then run it."),), day=3)
+    memory.decisions.update()
+    (decision,) = memory.decisions.list()
+    quotes = [each.quote for each in decision.memory.evidence]
+    assert quotes == ["It is pnpm here and not npm.", "We have pnpm here and not npm."]
+    assert len({each.message_id for each in decision.memory.evidence}) == 2
+    assert decision.memory.type == "preference"

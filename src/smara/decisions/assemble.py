@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Literal, NamedTuple
 
 from smara.core.extract import shorten
+from smara.decisions.choose import Choice
 from smara.decisions.utterances import (
     Sentence,
     SpokenTurn,
@@ -27,20 +28,27 @@ from smara.decisions.utterances import (
     sentences,
 )
 
-SURE, LIKELY, POSSIBLE = 0.78, 0.5, 0.1
+SURE, LIKELY, POSSIBLE = 0.8, 0.4, 0.1
 """A sentence that is a decision by itself, one that belongs to one, and one that may."""
-TALK = 0.4
+HINT = 0.3
+"""A statement that is one if it is said in two sessions."""
+TALK = 0.5
 """The least mean of a talk that decides something."""
 _TALK_CHARACTERS, _MOST_OF_LONG_TALK, _SUMMARY_WEIGHT = 800, 16, 0.5
 """The longest turns of an agent, on average, that talks instead of reporting its work."""
 _LEAST_SUMMARY, _LEAST_WORDING = 0.2, 0.4
 _LEAST_TERMS = 3
+_LEAST_WISH, _LEAST_CHOICE = 0.15, 0.3
 _RESTATED, _SHORT_ANSWER = 0.7, 300
-_MANY_CALLS = 3
+_MANY_CALLS, _MOST_CALLS = 3, 2
 _PAUSE_MS = 6 * 3_600_000
 _MOST_TURNS = 40
 _MOST_QUOTED, _LONGEST_WORDING = 2_400, 1_600
 _MOST_REJECTED = 6
+_MOST_HINTS = 6
+
+
+Weighed = tuple[float, Sentence]
 
 
 class Quotation(NamedTuple):
@@ -90,22 +98,75 @@ def weigh(facts: dict[str, float], kind: Literal["work", "talk"] = "work") -> fl
     Where an agent works, a sentence is mostly a request; in a talk, mostly a statement.
     """
     weights = _weights()[kind]
-    total = weights["start"] + math.fsum(weights[name] * value for name, value in facts.items())
+    total = weights["start"] + math.fsum(
+        weights.get(name, 0.0) * value for name, value in facts.items()
+    )
     return 1 / (1 + math.exp(-max(-30.0, min(30.0, total))))
 
 
-def assemble(turns: Sequence[SpokenTurn]) -> list[Draft]:
-    """Return the decisions of a session, oldest first."""
-    weighed = [(weigh(each.facts), each) for each in read_utterances(turns)]
+def assemble(
+    turns: Sequence[SpokenTurn],
+    choose: Callable[[Sequence[Sentence]], list[Choice] | None] | None = None,
+) -> list[Draft]:
+    """Return the decisions of a session, oldest first.
+
+    Args:
+        turns: The session.
+        choose: A model's choice among the person's sentences; asked only if one of them may decide
+            something. Without it, or if it returns None, the weights decide.
+    """
+    spoken = read_utterances(turns)
+    weighed = [(weigh(each.facts), each) for each in spoken]
+    choices = None
+    if choose is not None and any(
+        max(weight, weigh(each.facts, "talk")) >= POSSIBLE and not each.facts["question"]
+        for weight, each in weighed
+    ):
+        choices = choose(spoken)
+    if choices is not None:
+        return [_chosen(turns, weighed, choice) for choice in choices]
+    drafts = [_draft(turns, stretch) for stretch in _stretches(turns, weighed)]
+    return [draft for draft in drafts if draft is not None]
+
+
+def hints(turns: Sequence[SpokenTurn], drafts: Sequence[Draft]) -> list[Draft]:
+    """Return statements that become decisions when they are said a second time."""
+    kept = {each.text for draft in drafts for each in draft.quotations}
     found = []
-    for stretch in _stretches(turns, weighed):
-        draft = _draft(turns, stretch)
-        if draft is not None:
-            found.append(draft)
-    return found
+    for each in read_utterances(turns):
+        weight = weigh(each.facts)
+        is_open = each.facts["question"] or each.facts["doubt"] or each.facts["status"]
+        if weight < HINT or is_open or len(content_terms(each.text)) < 2 or each.text in kept:
+            continue
+        chosen = [Quotation(each.turn, each.text, weight)]
+        found.append(
+            _compose(
+                turns,
+                [(weight, each)],
+                chosen,
+                score=weight,
+                is_talk=False,
+                # What is said again in another session holds for more than one piece of work.
+                is_wish=_is_short_and_general(each.text),
+                is_personal=_is_personal(each.text),
+            )
+        )
+    return sorted(found, key=lambda draft: -draft.score)[:_MOST_HINTS]
 
 
-Weighed = tuple[float, Sentence]
+def _chosen(turns: Sequence[SpokenTurn], weighed: Sequence[Weighed], choice: Choice) -> Draft:
+    """Return the decision that a model chose."""
+    stretch = [weighed[number] for number in choice.sentences]
+    chosen = [Quotation(each.turn, each.text, 1.0) for _, each in stretch]
+    return _compose(
+        turns,
+        stretch,
+        chosen,
+        score=1.0,
+        is_talk=not any(turn.calls for turn in turns[chosen[0].turn + 1 : chosen[-1].turn + 1]),
+        is_wish=choice.is_wish,
+        is_personal=choice.is_personal,
+    )
 
 
 def _stretches(turns: Sequence[SpokenTurn], weighed: Sequence[Weighed]) -> list[list[Weighed]]:
@@ -133,12 +194,14 @@ def _draft(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed]) -> Draft | N
     stated = [pair for pair in stretch if not pair[1].facts["question"]]
     if not stated:
         return None
-    first, last = stretch[0][1].turn, stretch[-1][1].turn
+    first = stretch[0][1].turn
     replies = [(weigh(each.facts, "talk"), each) for _, each in stated if not each.facts["first"]]
     mean = _talk_score(turns, replies, stated)
     plain = [(weight, each) for weight, each in stated if _is_plain(each)]
     score = max((weight for weight, _ in plain), default=0.0)
-    restated = [each for _, each in plain if _is_restated(turns, each)]
+    restated = [
+        each for weight, each in plain if _is_restated(turns, each) or _is_absolute(weight, each)
+    ]
     if restated:
         score = max(score, SURE)
     if score < SURE and mean < TALK:
@@ -148,23 +211,48 @@ def _draft(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed]) -> Draft | N
         Quotation(each.turn, each.text, max(weight, in_talk))
         for weight, each in stated
         for in_talk in (weigh(each.facts, "talk") if is_talk and each.turn > first else 0.0,)
-        if weight >= LIKELY or in_talk >= POSSIBLE or each in restated
+        if (weight >= LIKELY or in_talk >= POSSIBLE or each in restated)
+        and content_terms(each.text)
     ]
-    while sum(len(each.text) for each in chosen) > _MOST_QUOTED:
-        chosen.remove(min(chosen, key=lambda each: each.weight))
     if not chosen:
         return None
+    surest, best = max(stated, key=lambda pair: max(pair[0], SURE * _is_absolute(*pair)))
+    surest = max(surest, SURE * _is_absolute(surest, best))
+    return _compose(
+        turns,
+        stretch,
+        chosen,
+        score=mean if is_talk else score,
+        is_talk=is_talk,
+        is_wish=surest >= SURE and _is_plain(best) and _is_wish(best, chosen),
+        is_personal=_is_personal(best.text),
+    )
+
+
+def _compose(
+    turns: Sequence[SpokenTurn],
+    stretch: Sequence[Weighed],
+    chosen: list[Quotation],
+    *,
+    score: float,
+    is_talk: bool,
+    is_wish: bool,
+    is_personal: bool,
+) -> Draft:
+    """Put a decision together: quotations, wording, what was rejected, and the files."""
+    first, last = stretch[0][1].turn, stretch[-1][1].turn
+    chosen = list({each.text: each for each in reversed(chosen)}.values())[::-1]
+    while sum(len(each.text) for each in chosen) > _MOST_QUOTED and len(chosen) > 1:
+        chosen.remove(min(chosen, key=lambda each: each.weight))
     wording = _summary(turns, chosen) if is_talk else None
-    wording = wording or _taken_up(turns, chosen)
-    surest, best = max(stated, key=lambda pair: pair[0])
     return Draft(
         tuple(chosen),
-        wording,
+        wording or _taken_up(turns, chosen),
         tuple(_rejected(turns, stretch))[:_MOST_REJECTED],
         "\n".join(_words(turn) for turn in turns[first : last + 2]),
-        mean if is_talk else score,
-        is_wish=surest >= SURE and _is_plain(best) and _is_wish(best, chosen),
-        is_personal=bool(count_signs(best.text, "self") and count_signs(best.text, "want")),
+        score,
+        is_wish=is_wish,
+        is_personal=is_personal,
         files=tuple(dict.fromkeys(path for turn in turns[first : last + 2] for path in turn.files)),
     )
 
@@ -172,6 +260,16 @@ def _draft(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed]) -> Draft | N
 def _is_plain(sentence: Sentence) -> bool:
     """Return True for a statement without a doubt that says something by itself."""
     return not sentence.facts["doubt"] and len(content_terms(sentence.text)) >= _LEAST_TERMS
+
+
+def _is_absolute(weight: float, sentence: Sentence) -> bool:
+    """Return True for a wish in plain words, or a choice in a form.
+
+    "Never mock the database", "From now on …", "Per line (asked: how are totals rounded)".
+    """
+    facts = sentence.facts
+    is_wish = weight >= _LEAST_WISH and bool(facts["ever at once"] or facts["henceforth"])
+    return is_wish or (weight >= _LEAST_CHOICE and bool(facts["form"]))
 
 
 def _is_restated(turns: Sequence[SpokenTurn], sentence: Sentence) -> bool:
@@ -198,22 +296,24 @@ def _words(turn: SpokenTurn) -> str:
 def _talk_score(
     turns: Sequence[SpokenTurn], replies: Sequence[Weighed], stated: Sequence[Weighed]
 ) -> float:
-    """Return how likely a talk as a whole decides something; 0 if work is done in it.
+    """Return how likely a talk as a whole decides something; 0 if much work is done in it.
 
-    Where the agent's turns are short, the mean of the person's sentences says it. Where they are
-    long, they may be reports of work, and what the agent sums up has to show it.
+    The mean of the person's sentences says it, and whether the agent sums them up. Where the
+    agent's turns are long, they may be reports of work: then the weights for work count as much.
     """
     if len(replies) < 2:
         return 0.0
     first, last = stated[0][1].turn, stated[-1][1].turn
     answers = [turn for turn in turns[first : last + 2] if turn.speaker == "agent"]
-    if any(turn.calls for turn in answers):
+    calls = sum(turn.calls for turn in answers)
+    weights = [weight for weight, _ in replies]
+    if sum(len(turn.text) for turn in answers) > _TALK_CHARACTERS * len(answers):
+        if calls or last - first > _MOST_OF_LONG_TALK:
+            return 0.0
+        working = [weight for weight, each in stated if not each.facts["first"]]
+        weights = [(each + other) / 2 for each, other in zip(weights, working, strict=True)]
+    elif calls > _MOST_CALLS * len(answers):
         return 0.0
-    if sum(len(turn.text) for turn in answers) <= _TALK_CHARACTERS * len(answers):
-        return math.fsum(weight for weight, _ in replies) / len(replies)
-    if last - first > _MOST_OF_LONG_TALK:
-        return 0.0
-    weights = [weight for weight, each in stated if not each.facts["first"]]
     summary = _summary(turns, [Quotation(each.turn, each.text, 0.0) for _, each in replies])
     coverage = summary.weight if summary is not None else 0.0
     return math.fsum(weights) / len(weights) + _SUMMARY_WEIGHT * coverage
@@ -274,13 +374,15 @@ _CODE_NAME = re.compile(r"[\w-]+\.\w{1,5}\b|\w+_\w+|\w+\(\)|`")
 
 def _is_wish(best: Sentence, chosen: Sequence[Quotation]) -> bool:
     """Return True for a rule for all of the work, not for one thing in the code."""
-    facts = best.facts
-    is_general = facts["lasting"] or facts["total"]
-    names = names_in([best.text])
-    return bool(
-        is_general
-        and len(chosen) <= 2
-        and not names
-        and not _CODE_NAME.search(best.text)
-        and len(content_terms(best.text)) <= 9
-    )
+    is_general = best.facts["lasting"] or best.facts["total"] or best.facts["henceforth"]
+    return bool(is_general and len(chosen) <= 2 and _is_short_and_general(best.text))
+
+
+def _is_short_and_general(text: str) -> bool:
+    """Return True for a short statement that names nothing in the code."""
+    names = names_in([text]) or _CODE_NAME.search(text)
+    return not names and len(content_terms(text)) <= 9
+
+
+def _is_personal(text: str) -> bool:
+    return bool(count_signs(text, "self") and count_signs(text, "want"))

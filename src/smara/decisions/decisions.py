@@ -1,7 +1,8 @@
 """Keep what people decided in their sessions, as typed memories with quotations.
 
 Sessions are read when they have been silent for a while. Every decision is a memory of the
-source ``said``: it may be told unasked, as a quotation, without a review. No model is called.
+source ``said``: it may be told unasked, as a quotation, without a review. Where a model is
+configured it chooses among the person's sentences; rules do without one.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from smara.behavior.finalize import ModelAccess
 from smara.commits.commits import Commits
 from smara.core.extract import shorten
 from smara.core.files import read_regular
@@ -21,29 +24,30 @@ from smara.core.memory_block import tokens_of
 from smara.core.paths import FILE_EXTENSIONS
 from smara.core.text import analyze
 from smara.database.database import Session
+from smara.database.fulltext import Within, no_of
 from smara.database.projects import ProjectContext
 from smara.decisions.amend import Amendment, amendment, left_by_newer
-from smara.decisions.assemble import Draft, assemble
+from smara.decisions.assemble import HINT, Draft, assemble, hints, weigh
+from smara.decisions.choose import choose
 from smara.decisions.line import LONGEST, MOST_TOKENS, decision_line
 from smara.decisions.models import Decision, DecisionPage, DecisionReport
 from smara.decisions.recall import common_terms, recall
 from smara.decisions.shelf import DecisionShelf, records_about
 from smara.decisions.store import DecisionRow, DecisionStore, WaitingThread
-from smara.decisions.utterances import SpokenTurn, content_terms, names_in
+from smara.decisions.turns import turns_of
+from smara.decisions.utterances import SpokenTurn, content_terms, names_in, read_utterances
 from smara.errors import NotFoundError
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import AddResult, Evidence, NewMemory, Relation, State, TypedMemory
 from smara.knowledge.provenance import Sources, Why
 from smara.knowledge.store import KnowledgeStore
-from smara.messages.models import Message
 from smara.messages.store import MessageStore
-from smara.observations.models import taint_of
-from smara.observations.offline.exchanges import ToolCall, Utterance, kind_of, path_of, read
 
 MOST_THREADS = 1_000
 IDLE_SECONDS = 120.0
 _MOST_MESSAGES = 6_000
 _MOST_TERMS = 400
+_MOST_RARE, _MOST_FOUND, _SAME_WORDS = 3, 20, 0.5
 _MOST_NAMES, _MOST_FILES = 12, 6
 _MOST_AMENDED, _MOST_REJECTED, _MOST_EVIDENCE = 4, 6, 40
 _LONGEST_RULE = 1_600
@@ -69,6 +73,7 @@ class Decisions:
         sources: Sources,
         root: Callable[[], str | None],
         commits: Callable[[], Commits],
+        models: Callable[[], ModelAccess],
     ) -> None:
         self._project = project
         self._store = store
@@ -78,6 +83,7 @@ class Decisions:
         self._sources = sources
         self._root = root
         self._commits = commits
+        self._models = models
         self._defined: tuple[str, Mapping[str, Sequence[str]]] = ("", {})
         self._called: builtins.list[tuple[set[str], Sequence[str]]] = []
 
@@ -248,7 +254,20 @@ class Decisions:
             )
             before = self._store.of_thread(session, thread.no)
         turns = turns_of(messages)
-        for draft in assemble(turns):
+        models = self._models()
+        ask = None if models.is_offline else partial(choose, models, turns, thread.read_seq)
+        drafts = assemble(turns, ask)
+        repeated = [
+            (draft, earlier)
+            for draft in hints(turns, drafts)
+            if (
+                earlier := self._said_before(
+                    thread, draft, turns[draft.quotations[0].turn].message_id
+                )
+            )
+            is not None
+        ]
+        for draft, earlier in (*((each, None) for each in drafts), *repeated):
             origin = turns[draft.quotations[0].turn].message_id
             evidence, draft = self._evidence(turns, draft)
             if origin in before:
@@ -256,10 +275,44 @@ class Decisions:
                 continue
             amended, left = self._amended(thread, turns, draft)
             if left is not None:
-                new = self._memory(thread, left, self._evidence(turns, left)[0], amended)
+                evidence = [*filter(None, [earlier]), *self._evidence(turns, left)[0]]
+                new = self._memory(thread, left, evidence, amended)
                 self._add(thread, origin, new, left, counts)
         with self._store.database.write() as session:
             self._store.advance(session, thread.no, thread.last_seq)
+
+    def _said_before(self, thread: WaitingThread, draft: Draft, origin: str) -> Evidence | None:
+        """Return the same statement of the same person in another session, if there is one."""
+        text = draft.quotations[0].text
+        terms = content_terms(text)
+        usual = common_terms()
+        rare = sorted(terms, key=lambda term: (usual.get(term, 0.0), -len(term), term))[:_MOST_RARE]
+        within = Within(
+            self._project.scope.project_no, resource_id=thread.resource_id, roles=("user",)
+        )
+        with self._store.database.read() as session:
+            fulltext = self._store.database.fulltext
+            rows = {
+                row for term in rare for row in fulltext.match(session, [term], within, _MOST_FOUND)
+            }
+            found = self._messages.by_numbers(session, sorted({no_of(row) for row in rows}))
+            own = self._messages.find_message(session, origin)
+        # A session that was resumed or imported twice has the same message again.
+        copies = {each.raw_content for each in found.values() if each.thread_id == thread.id}
+        copies |= {own[1].raw_content} if own is not None else set()
+        others = [
+            each
+            for each in found.values()
+            if each.thread_id != thread.id and each.raw_content not in copies
+        ]
+        newest_first = sorted(others, key=lambda each: -each.created_at)
+        for turn in (turn for each in newest_first for turn in turns_of([each])):
+            for sentence in read_utterances([SpokenTurn("agent", ""), turn]):
+                shared = len(terms & content_terms(sentence.text))
+                is_same = shared >= max(2, _SAME_WORDS * len(terms))
+                if is_same and not sentence.facts["question"] and weigh(sentence.facts) >= HINT:
+                    return Evidence(message_id=turn.message_id, quote=sentence.text)
+        return None
 
     def _evidence(
         self, turns: Sequence[SpokenTurn], draft: Draft
@@ -486,46 +539,6 @@ def _report(threads: int, counts: Counter[str], is_all: bool = True) -> Decision
         superseded=counts["superseded"],
         is_all=is_all,
     )
-
-
-def turns_of(messages: Sequence[Message]) -> list[SpokenTurn]:
-    """Return the turns of a session.
-
-    Words of programs and of other agents are left out.
-    """
-    ids = {message.seq: message.id for message in messages}
-    outside = {
-        message.seq for message in messages if message.role == "user" and taint_of([message])
-    }
-    turns: list[SpokenTurn] = []
-    for exchange in read(messages)[0]:
-        words = [
-            each for each in exchange.words if each.voice == "user" and each.seq not in outside
-        ]
-        if words:
-            text = "\n".join(each.text for each in words)
-            turns.append(SpokenTurn("person", text, ids.get(words[0].seq, ""), words[0].at))
-        used = [each for each in exchange.steps if isinstance(each, ToolCall)]
-        files = dict.fromkeys(path_of(each) for each in used if kind_of(each) == "change")
-        answers = [
-            each
-            for each in exchange.steps
-            if isinstance(each, Utterance) and each.voice == "assistant"
-        ]
-        if answers or used:
-            text = "\n".join(each.text for each in answers)
-            last = answers[-1] if answers else exchange.steps[-1]
-            turns.append(
-                SpokenTurn(
-                    "agent",
-                    text,
-                    ids.get(last.seq, ""),
-                    last.at,
-                    len(used),
-                    tuple(filter(None, files)),
-                )
-            )
-    return turns
 
 
 def line_of(memory: TypedMemory, most: int = LONGEST) -> str:

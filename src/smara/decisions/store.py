@@ -31,6 +31,8 @@ class WaitingThread(NamedTuple):
     last_seq: int
     resource_id: str
     """Whose session it is."""
+    read_seq: int
+    """How far it was read before."""
 
 
 class DecisionStore(ProjectStore):
@@ -48,13 +50,16 @@ class DecisionStore(ProjectStore):
     def _waiting(self, session: Session, rest: str, *values: object) -> list[WaitingThread]:
         rows = self.rows(
             session,
-            "SELECT t.no, t.id, t.last_seq, t.resource_id FROM threads t"
+            "SELECT t.no, t.id, t.last_seq, t.resource_id, coalesce(c.seq, 0) FROM threads t"
             " LEFT JOIN decision_cursors c ON c.thread_no = t.no"
             " WHERE t.project_no = :project AND t.kind <> 'subagent'"
             f" AND t.last_seq > coalesce(c.seq, 0){rest}",
             *values,
         )
-        return [WaitingThread(int(row[0]), row[1], int(row[2]), row[3]) for row in rows]
+        return [
+            WaitingThread(int(row[0]), row[1], int(row[2]), row[3], read_seq=int(row[4]))
+            for row in rows
+        ]
 
     def advance(self, session: Session, thread_no: int, seq: int) -> None:
         """Note how far a session was read."""

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from smara.core.extract import word_set
@@ -50,13 +51,19 @@ _NAME = re.compile(r"`[^`\s]+`|\b\w+_\w+\b|\b[a-z]+[A-Z]\w+|\b\w+\(\)|\b[\w-]+\.
 _SYMBOLS = re.compile(r"[{}()\[\];=<>|\\/_$#@^~*+]")
 _ASKS = re.compile(r"[?？]")
 _INVERTED = re.compile(
-    r"(?:should|is|are|was|were|does|did|would|could)\b(?! not\b)", re.IGNORECASE
+    r"(?:should|is|are|was|were|does|did|would|could)\b(?! not\b)"
+    r"|(?:can|shall|may|do|have|has) (?:we|you|i|it|they|there)\b",
+    re.IGNORECASE,
 )
 """The beginning of a question that is written without its mark."""
 _SPECIFIC = re.compile(
     r"`[^`]+`|'[^'\s]{1,30}'|\b\d[\d.,:%]*|\b\w+_\w+|\b[a-z]+[A-Z]\w+|\.\w{1,5}\b|\b\w+\(\)"
 )
 _SCRIPT = re.compile("[\u3040-\u30ff]|[\u4e00-\u9fff]")
+_WORD = re.compile("[\u3040-\u30ff\u4e00-\u9fff]|[^\\W\\d_]+(?:'[a-z]+)?|\\d+|[?!:]")
+WORD_MARKS = "=^$"
+"""With what the facts begin that are words of the sentence."""
+_MOST_WORDS = 80
 
 
 class SpokenTurn(NamedTuple):
@@ -70,6 +77,10 @@ class SpokenTurn(NamedTuple):
     """How many tools an agent called in its turn."""
     files: tuple[str, ...] = ()
     """The files that it changed."""
+    seq: int = 0
+    """The place of its first message in the thread."""
+    is_form: bool = False
+    """Whether a person answered by a form of the host."""
 
 
 _SILENCE = SpokenTurn("agent", "")
@@ -118,6 +129,18 @@ def count_signs(text: str, name: str) -> int:
     if _SCRIPT.search(text):
         found += sum(text.count(run) for run in runs)
     return found
+
+
+@cache
+def _opening(name: str) -> re.Pattern[str]:
+    """Return the pattern of a sentence that begins with a class of small words.
+
+    "Please always sign the commits" does; "It always fails" does not.
+    """
+    words, runs = signs()[name]
+    before = signs()["polite"][0].pattern
+    either = "|".join((words.pattern, *map(re.escape, runs)))
+    return re.compile(rf"\W*(?:(?:{before})[,:]?\s+)*(?:{either})", re.IGNORECASE)
 
 
 def own_text(text: str) -> str:
@@ -260,6 +283,7 @@ def _facts_of(
     exchange = {
         "asked": float(bool(_ASKS.search(before.text[-500:]))),
         "talk": talks,
+        "form": float(turn.is_form),
         "first": float(is_first),
         "agreed": min(2.0, count_signs(after.text[:160], "agree")),
         "confirmed": float(any(_is_nod(each.text) for each in next_turns)),
@@ -277,6 +301,7 @@ def _facts_of(
         start = " ".join(bare.split()[:2])
         facts |= {
             **exchange,
+            "ever at once": float(bool(_opening("ever").match(bare))),
             "refuses at once": float(bool(count_signs(start, "refuse"))),
             "task at once": float(bool(count_signs(start, "task"))),
             "question": float(bool(_ASKS.search(bare[-3:]) or _INVERTED.match(bare))),
@@ -288,6 +313,7 @@ def _facts_of(
             "alone": float(len(listed) == 1),
             "colon": float(bare.rstrip().endswith((":", "："))),
         }
+        facts |= dict.fromkeys(wordings(bare), 1.0)
         echoes = [len(terms & each) / max(3, len(each)) for each in restated]
         facts["echo"] = max(echoes, default=0.0)
         is_plain = not (facts["question"] or facts["ask"])
@@ -306,6 +332,19 @@ def _facts_of(
             "doubt in talk": talks * facts["doubt"],
         }
         yield sentence, facts
+
+
+def wordings(text: str) -> set[str]:
+    """Return the words and pairs of words of a sentence, its first and its last word.
+
+    >>> sorted(wordings("Never 30."))
+    ['$0', '=0', '=never', '=never 0', '^never']
+    """
+    found = _WORD.findall(text.lower().replace("’", "'"))[:_MOST_WORDS]
+    words = ["0" if each.isdigit() else each for each in found]
+    pairs = {f"={first} {second}" for first, second in pairwise(words)}
+    ends = {f"^{words[0]}", f"${words[-1]}"} if words else set()
+    return {f"={each}" for each in words} | pairs | ends
 
 
 def _is_nod(text: str) -> bool:

@@ -1,0 +1,103 @@
+"""Read a session's messages as turns of a person and an agent.
+
+Words of programs and of other agents are left out. An answer that a person gave in a form of the
+host arrives as the result of a tool; it is the person's word all the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import starmap
+
+from smara.decisions.utterances import SpokenTurn, content_terms
+from smara.messages.models import Message
+from smara.observations.models import taint_of
+from smara.observations.offline.exchanges import ToolCall, Utterance, kind_of, path_of, read
+
+_FORMS = frozenset({"AskUserQuestion", "question"})
+"""The tools by which hosts let an agent ask a person."""
+_MOST_OF_A_CHOICE = 8
+_ENDS = re.compile(r"[.!?？。](?=\s|$)")
+_ANSWERED = re.compile(r'"((?:[^"\\]|\\.){1,600})"="((?:[^"\\]|\\.){1,2000})"')
+
+
+def turns_of(messages: Sequence[Message]) -> list[SpokenTurn]:
+    """Return the turns of a session.
+
+    Words of programs and of other agents are left out.
+    """
+    ids = {message.seq: message.id for message in messages}
+    outside = {
+        message.seq for message in messages if message.role == "user" and taint_of([message])
+    }
+    turns: list[SpokenTurn] = []
+    for exchange in read(messages)[0]:
+        words = [
+            each for each in exchange.words if each.voice == "user" and each.seq not in outside
+        ]
+        if words:
+            text = "\n".join(each.text for each in words)
+            first = words[0]
+            turns.append(
+                SpokenTurn("person", text, ids.get(first.seq, ""), first.at, seq=first.seq)
+            )
+        steps: list[Utterance | ToolCall] = []
+        for step in exchange.steps:
+            answers = answered(step) if isinstance(step, ToolCall) else []
+            if answers and isinstance(step, ToolCall):
+                turns += [_agents_turn(steps, ids, "\n".join(asked for asked, _ in answers))]
+                steps = []
+                seq = step.last_seq
+                turns += [
+                    SpokenTurn("person", each, ids.get(seq, ""), step.at, seq=seq, is_form=True)
+                    for each in ("\n".join(starmap(_answer, answers)),)
+                    if each.strip()
+                ]
+            else:
+                steps.append(step)
+        if any(isinstance(each, ToolCall) or each.voice == "assistant" for each in steps):
+            turns.append(_agents_turn(steps, ids))
+    return turns
+
+
+def _agents_turn(
+    steps: Sequence[Utterance | ToolCall], ids: Mapping[int, str], question: str = ""
+) -> SpokenTurn:
+    """Return what an agent said and did, and what it asked at the end."""
+    used = [each for each in steps if isinstance(each, ToolCall)]
+    files = dict.fromkeys(path_of(each) for each in used if kind_of(each) == "change")
+    answers = [each for each in steps if isinstance(each, Utterance) and each.voice == "assistant"]
+    last = answers[-1] if answers else steps[-1] if steps else None
+    return SpokenTurn(
+        "agent",
+        "\n".join(filter(None, (*(each.text for each in answers), question))),
+        ids.get(last.seq, "") if last is not None else "",
+        last.at if last is not None else 0,
+        calls=len(used),
+        files=tuple(filter(None, files)),
+    )
+
+
+def _answer(question: str, answer: str) -> str:
+    """Render an answer with its question; "You decide" is none."""
+    terms = content_terms(answer)
+    if len(terms) > _MOST_OF_A_CHOICE or not terms:
+        return answer if terms else ""
+    return f"{answer.rstrip(' .')} (asked: {_ENDS.sub(',', question.rstrip(' .?？'))})"
+
+
+def answered(call: ToolCall) -> list[tuple[str, str]]:
+    """Return the questions that an agent asked by a form, with the person's answers.
+
+    Only the host's own tool counts: what another program returns is not the person's word.
+    """
+    if call.name not in _FORMS or not isinstance(call.arguments, Mapping) or not call.output:
+        return []
+    given = call.arguments.get("questions")
+    asked = {
+        each["question"]
+        for each in (given if isinstance(given, list) else [])
+        if isinstance(each, Mapping) and isinstance(each.get("question"), str)
+    }
+    return [pair for pair in _ANSWERED.findall(call.output) if pair[0] in asked]
