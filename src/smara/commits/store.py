@@ -144,7 +144,9 @@ class CommitStore(ProjectStore):
             [to_storable(path) for path in paths],
         )
         found = self.by_numbers(session, [int(row[0]) for row in rows])
-        return sorted(found.values(), key=lambda each: (each.at, each.sha), reverse=True)[:limit]
+        # Commits of one second, as a rebase makes them, were stored oldest first.
+        newest = sorted(found.items(), key=lambda pair: (pair[1].at, pair[0]), reverse=True)
+        return [each for _, each in newest[:limit]]
 
     def reasoned_paths(self, session: Session) -> list[str]:
         """Return the files that commits with reasons changed, newest first."""
@@ -219,7 +221,7 @@ class CommitStore(ProjectStore):
         rows = session.all(
             self.sql(
                 "SELECT sha FROM commits WHERE project_no = :project AND is_named = 0"
-                " ORDER BY at DESC, no LIMIT ?"
+                " ORDER BY at DESC, no DESC LIMIT ?"
             ),
             (limit,),
         )
