@@ -333,7 +333,9 @@ class Commits:
         """
         with self._store.database.read() as session:
             if path is None:
-                return self._store.select(session, " ORDER BY c.at DESC, c.no DESC LIMIT ?", (limit,))
+                return self._store.select(
+                    session, " ORDER BY c.at DESC, c.no DESC LIMIT ?", (limit,)
+                )
             found = self._store.of_files(session, [path], limit)
             while len(names := names_of(path, found)) > 1:
                 more = self._store.of_files(session, names, limit)

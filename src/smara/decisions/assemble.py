@@ -38,6 +38,7 @@ _TALK_CHARACTERS, _MOST_OF_LONG_TALK, _SUMMARY_WEIGHT = 800, 16, 0.5
 """The longest turns of an agent, on average, that talks instead of reporting its work."""
 _LEAST_SUMMARY, _LEAST_WORDING = 0.2, 0.4
 _LEAST_TERMS = 3
+_LIKELY_AT_FIRST = 0.5
 _LEAST_WISH, _LEAST_CHOICE = 0.15, 0.3
 _RESTATED, _SHORT_ANSWER = 0.7, 300
 _MANY_CALLS, _MOST_CALLS = 3, 2
@@ -211,7 +212,12 @@ def _draft(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed]) -> Draft | N
         Quotation(each.turn, each.text, max(weight, in_talk))
         for weight, each in stated
         for in_talk in (weigh(each.facts, "talk") if is_talk and each.turn > first else 0.0,)
-        if (weight >= LIKELY or in_talk >= POSSIBLE or each in restated)
+        # A talk begins with what is wrong; the rule comes after.
+        if (
+            weight >= (_LIKELY_AT_FIRST if is_talk and each.turn == first else LIKELY)
+            or in_talk >= POSSIBLE
+            or each in restated
+        )
         and content_terms(each.text)
     ]
     if not chosen:
@@ -374,8 +380,9 @@ _CODE_NAME = re.compile(r"[\w-]+\.\w{1,5}\b|\w+_\w+|\w+\(\)|`")
 
 def _is_wish(best: Sentence, chosen: Sequence[Quotation]) -> bool:
     """Return True for a rule for all of the work, not for one thing in the code."""
-    is_general = best.facts["lasting"] or best.facts["total"] or best.facts["henceforth"]
-    return bool(is_general and len(chosen) <= 2 and _is_short_and_general(best.text))
+    facts = best.facts
+    is_general = facts["ever at once"] or facts["henceforth"] or facts["lasting"]
+    return bool(is_general and len(chosen) == 1 and _is_short_and_general(best.text))
 
 
 def _is_short_and_general(text: str) -> bool:

@@ -34,7 +34,7 @@ def decision_line(
 ) -> str:
     """Render the rule, the person's words and the rejected proposals.
 
-    When room is short, the longest quotations are left out.
+    When room is short, rejected proposals and then the longest quotations are left out.
     """
     day = time.strftime("%Y-%m-%d", time.gmtime(at_ms / 1_000))
     head = f"- Said by a person on {day}"
@@ -42,9 +42,8 @@ def decision_line(
     if disagrees_with:
         others = ", ".join(f"#{each}" for each in disagrees_with)
         end = f" Another person decided otherwise (Memory {others}): ask which one holds.{end}"
-    refused = "".join(
-        f" Rejected: {_quoted(each, _LONGEST_REJECTED)}" for each in rejected[:_MOST_REJECTED]
-    )
+    refused = [f" Rejected: {_quoted(each, _LONGEST_REJECTED)}" for each in rejected]
+    del refused[_MOST_REJECTED:]
     if is_agents_wording:
         text = f", in the agent's words: {_quoted(rule, _LONGEST_RULE)} The person:"
     else:
@@ -54,14 +53,17 @@ def decision_line(
         if earlier
         else ""
     )
-    refused = carried + refused
-    room = most - len(head) - len(end) - len(text) - len(refused)
+    room = most - len(head) - len(end) - len(text) - len(carried)
     words = [_quoted(each, room) for each in quotations]
-    while words and sum(map(len, words)) + len(words) > room:
-        words.remove(max(words, key=len))
+    while words and sum(map(len, (*words, *refused))) + len(words) > room:
+        # One rejected proposal says what was meant; more of them do not outweigh the rule.
+        if len(refused) > 1:
+            refused.pop()
+        else:
+            words.remove(max(words, key=len))
     if not words:
         text = text.removesuffix(" The person:")
-    return f"{head}{text}{''.join(f' {each}' for each in words)}{refused}{end}"
+    return f"{head}{text}{''.join(f' {each}' for each in words)}{carried}{''.join(refused)}{end}"
 
 
 def _plain(text: str, most: int) -> str:

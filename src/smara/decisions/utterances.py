@@ -135,10 +135,10 @@ def count_signs(text: str, name: str) -> int:
 def _opening(name: str) -> re.Pattern[str]:
     """Return the pattern of a sentence that begins with a class of small words.
 
-    "Please always sign the commits" does; "It always fails" does not.
+    "Please always sign the commits" and "We never mock" do; "It always fails" does not.
     """
     words, runs = signs()[name]
-    before = signs()["polite"][0].pattern
+    before = "|".join(signs()[each][0].pattern for each in ("polite", "group"))
     either = "|".join((words.pattern, *map(re.escape, runs)))
     return re.compile(rf"\W*(?:(?:{before})[,:]?\s+)*(?:{either})", re.IGNORECASE)
 
