@@ -16,7 +16,7 @@ from importlib.resources import files
 from typing import Literal, NamedTuple
 
 from smara.core.extract import shorten
-from smara.decisions.choose import Choice
+from smara.decisions.choose import ChosenGroup
 from smara.decisions.utterances import (
     Sentence,
     SpokenTurn,
@@ -107,7 +107,7 @@ def weigh(facts: dict[str, float], kind: Literal["work", "talk"] = "work") -> fl
 
 def assemble(
     turns: Sequence[SpokenTurn],
-    choose: Callable[[Sequence[Sentence]], list[Choice] | None] | None = None,
+    choose: Callable[[Sequence[Sentence]], list[ChosenGroup] | None] | None = None,
 ) -> list[Draft]:
     """Return the decisions of a session, oldest first.
 
@@ -132,12 +132,12 @@ def assemble(
 
 def hints(turns: Sequence[SpokenTurn], drafts: Sequence[Draft]) -> list[Draft]:
     """Return statements that become decisions when they are said a second time."""
-    kept = {each.text for draft in drafts for each in draft.quotations}
+    quoted = {each.text for draft in drafts for each in draft.quotations}
     found = []
     for each in read_utterances(turns):
         weight = weigh(each.facts)
         is_open = each.facts["question"] or each.facts["doubt"] or each.facts["status"]
-        if weight < HINT or is_open or len(content_terms(each.text)) < 2 or each.text in kept:
+        if weight < HINT or is_open or len(content_terms(each.text)) < 2 or each.text in quoted:
             continue
         chosen = [Quotation(each.turn, each.text, weight)]
         found.append(
@@ -155,7 +155,7 @@ def hints(turns: Sequence[SpokenTurn], drafts: Sequence[Draft]) -> list[Draft]:
     return sorted(found, key=lambda draft: -draft.score)[:_MOST_HINTS]
 
 
-def _chosen(turns: Sequence[SpokenTurn], weighed: Sequence[Weighed], choice: Choice) -> Draft:
+def _chosen(turns: Sequence[SpokenTurn], weighed: Sequence[Weighed], choice: ChosenGroup) -> Draft:
     """Return the decision that a model chose."""
     stretch = [weighed[number] for number in choice.sentences]
     chosen = [Quotation(each.turn, each.text, 1.0) for _, each in stretch]

@@ -26,7 +26,7 @@ _AGENTS_WORDS = 500
 _MOST_TOKENS = 1_500
 
 
-class Choice(NamedTuple):
+class ChosenGroup(NamedTuple):
     """Sentences that settle one thing, by their place in the session."""
 
     sentences: tuple[int, ...]
@@ -36,7 +36,7 @@ class Choice(NamedTuple):
 
 def choose(
     models: ModelAccess, turns: Sequence[SpokenTurn], since: int, spoken: Sequence[Sentence]
-) -> list[Choice] | None:
+) -> list[ChosenGroup] | None:
     """Return what a model takes for decisions.
 
     Args:
@@ -49,7 +49,7 @@ def choose(
     Returns:
         Groups of sentences; None if the model could not be asked, or its answer was no list.
     """
-    found: list[Choice] = []
+    found: list[ChosenGroup] = []
     new = [number for number, each in enumerate(spoken) if turns[each.turn].seq > since]
     first = max(min(new, default=len(spoken)), len(spoken) - _AT_ONCE * _MOST_REQUESTS)
     for start in range(first, len(spoken), _AT_ONCE):
@@ -73,7 +73,7 @@ def choose(
             )
             if chosen:
                 found.append(
-                    Choice(
+                    ChosenGroup(
                         tuple(sorted(chosen)),
                         is_wish=item.get("wish") is True,
                         is_personal=item.get("personal") is True,

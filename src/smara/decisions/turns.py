@@ -46,7 +46,7 @@ def turns_of(messages: Sequence[Message]) -> list[SpokenTurn]:
         for step in exchange.steps:
             answers = answered(step) if isinstance(step, ToolCall) else []
             if answers and isinstance(step, ToolCall):
-                turns += [_agents_turn(steps, ids, "\n".join(asked for asked, _ in answers))]
+                turns += [_agents_turn(steps, ids, "\n".join(question for question, _ in answers))]
                 steps = []
                 seq = step.last_seq
                 turns += [
@@ -88,16 +88,16 @@ def _answer(question: str, answer: str) -> str:
 
 
 def answered(call: ToolCall) -> list[tuple[str, str]]:
-    """Return the questions that an agent asked by a form, with the person's answers.
+    """Return the questions of a form with the person's answers.
 
     Only the host's own tool counts: what another program returns is not the person's word.
     """
     if call.name not in _FORMS or not isinstance(call.arguments, Mapping) or not call.output:
         return []
     given = call.arguments.get("questions")
-    asked = {
+    questions = {
         each["question"]
         for each in (given if isinstance(given, list) else [])
         if isinstance(each, Mapping) and isinstance(each.get("question"), str)
     }
-    return [pair for pair in _ANSWERED.findall(call.output) if pair[0] in asked]
+    return [pair for pair in _ANSWERED.findall(call.output) if pair[0] in questions]

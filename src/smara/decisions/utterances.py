@@ -335,7 +335,9 @@ def _facts_of(
 
 
 def wordings(text: str) -> set[str]:
-    """Return the words and pairs of words of a sentence, its first and its last word.
+    """Return the words of a sentence, alone and in pairs.
+
+    Its first and its last word are marked.
 
     >>> sorted(wordings("Never 30."))
     ['$0', '=0', '=never', '=never 0', '^never']
