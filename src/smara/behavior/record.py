@@ -141,8 +141,9 @@ def _act(pad: Pad, event: HostEvent, action: Action) -> None:
     match action.verb:
         case "read":
             _answer(pad, subject)
-            touched = _touch(pad, subject, event.at_ms, is_edit=False)
-            touched.spikes += len(output) // 4 >= _SPIKE_TOKENS
+            _touch(pad, subject, event.at_ms, is_edit=False).spikes += (
+                len(output) // 4 >= _SPIKE_TOKENS
+            )
             runs.record_found_file(pad, subject)
             _chase(pad, subject, output)
             if (module := module_of(subject)) is not None:
@@ -305,11 +306,13 @@ def _file_of(pad: Pad, *statements: str) -> str:
     Of several files touched since the agent last spoke, the last one is a guess.
     """
     for statement in statements:
-        words = (word.removeprefix("./") for word in _FILE_WORD.findall(statement))
-        names = [word for word in words if is_source(word) or is_config(word) or is_test(word)]
-        endings = tuple(f"/{name}" for name in names)
-        named = [path for path, _ in pad.files if path in names or path.endswith(endings)]
+        names = tuple(
+            f"/{word.removeprefix('./')}"
+            for word in _FILE_WORD.findall(statement)
+            if is_source(word) or is_config(word)
+        )
         if names:
+            named = [path for path, _ in pad.files if f"/{path}".endswith(names)]
             return named[0] if len(named) == 1 else ""
     since = pad.facts.work_from_step
     touched = [path for path, each in pad.files if each.last_step > since and not is_prose(path)]

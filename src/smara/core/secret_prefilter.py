@@ -85,8 +85,6 @@ _NEAR = (
     b"authenticat", b"credential", b"connect(", b"connection(", b"pdo(", b"net user",
 )  # fmt: skip
 """Words near which a password may stand, without any sign."""
-_USER_OPTIONS = (b" -u", b" -U", b"-user", b" /u:", b" /u ", b" /user", b" /ru", b"-auth", b"-cred")
-_PASSWORD_OPTIONS = (b" -p", b" -P", b" -w", b" -A", b" /p", b" /rp", b"-pass")
 _PROSE_WORDS = (
     *(b"secret", b"token", b"key", *_PASSWORDS),
     *(b"clave", b"recovery code", b"backup code"),
@@ -209,12 +207,24 @@ def _is_other_carrier(text: bytes) -> bool:
         return True
     if any(sign in text for sign in (b"%3A%2F%2F", b"%3a%2f%2f", b"%3A%2f%2f", b"%3a%2F%2F")):
         return True
-    for option in _USER_OPTIONS:
-        for at in _places(text, option):
-            line = text[at + len(option) : at + 340].split(b"\\n", 1)[0].split(b"\n", 1)[0]
-            is_pair = option.startswith(b"-") and b":" in line[:80]
-            if is_pair or any(each in line for each in _PASSWORD_OPTIONS):
-                return True
+    if any(
+        (option.startswith(b"-") and b":" in line[:80])
+        or any(each in line for each in (b" -p", b" -P", b" -w", b" -A", b" /p", b" /rp", b"-pass"))
+        for option in (
+            b" -u",
+            b" -U",
+            b"-user",
+            b" /u:",
+            b" /u ",
+            b" /user",
+            b" /ru",
+            b"-auth",
+            b"-cred",
+        )
+        for at in _places(text, option)
+        for line in text[at + len(option) : at + 340].replace(b"\\n", b"\n").split(b"\n")[:1]
+    ):
+        return True
     bars = _places(text, b"|") + _places(text, b"%7C")
     return any(at >= 15 and text[at - 15 : at].isdigit() for at in bars) or any(
         b"@" in text[at + 3 : at + 260].split(b"/", 1)[0] for at in _places(text, b"://")
@@ -273,21 +283,21 @@ def _is_random(run: bytes) -> bool:
 
 def _is_near(text: bytes, lowered: bytes, word: bytes) -> bool:
     """Return True if something near a word has a digit, odd capitals, or four joined words."""
-    for at in _places(lowered, word):
-        window = text[max(0, at - 110) : at + 340]
+    return any(
+        len(piece) >= 6
+        and (
+            piece.count(b"-") > 2
+            or any(mix in piece.translate(_KINDS) for mix in (b"0", b"AaA", b"aAA"))
+        )
+        for at in _places(lowered, word)
         # The verb, and what passes something by, are no names.
-        is_named = lowered[at - 1 : at] in (b"_", b"-") or lowered[at + 4 : at + 5] in b"wpco:"
-        if word == b"pass" and not is_named:
-            continue
-        for sign in b"\"'`,()[]{}<>\\":
-            window = window.replace(bytes((sign,)), b" ")
-        for piece in window.split():
-            kinds = piece.translate(_KINDS)
-            if len(piece) >= 6 and (
-                any(mix in kinds for mix in (b"0", b"AaA", b"aAA")) or piece.count(b"-") > 2
-            ):
-                return True
-    return False
+        if word != b"pass"
+        or lowered[at - 1 : at] in (b"_", b"-")
+        or lowered[at + 4 : at + 5] in b"wpco:"
+        for piece in text[max(0, at - 110) : at + 340]
+        .translate(bytes.maketrans(b"\"'`,()[]{}<>\\", b" " * 13))
+        .split()
+    )
 
 
 def _is_given(text: bytes, lowered: bytes, word: bytes) -> bool:

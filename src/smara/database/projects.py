@@ -221,8 +221,9 @@ class Projects:
         """
         path = os.path.realpath(folder)
         with self._locked() as session:
-            given = (self._host, lookup_id(path))
-            same = self._places(session, "'folder' AND l.host = ? AND l.path = ?", *given)
+            same = self._places(
+                session, "'folder' AND l.host = ? AND l.path = ?", self._host, lookup_id(path)
+            )
             if same:
                 return same[0].scope
             name = lookup_id(os.path.basename(path)) or "folder"

@@ -388,14 +388,11 @@ _ABROAD = _alternatives(
     r"\bmdp",
 )  # fmt: skip
 PASSWORD = rf"passw(?:or)?d|passwd|passphrase|passwort|passcode|authtok\b|pwd|\bpsk|{_ABROAD}"
-SECRET = "secret"  # noqa: S105  # words that announce a secret
-TOKEN = "token"  # noqa: S105  # words that announce a secret
 KEY = (
     "(?:api|access|auth|private|secret|encrypt|encryption|signing|account|master|service|shared|subscription|license"
     "|storage|deploy|app|application|admin|jwt|hmac|aes|crypto|webhook|session|consumer|integration|function|root)"
     f"[_ .-]?key|{_alternatives('密钥', '密鑰')}"
 )
-CREDENTIAL = "credentials?|creds|(?:basic|http|proxy)[_-]?auth|sessid|phpsessid|connect\\.sid"
 
 # Vendors whose credentials have no mark of their own and are known only by the name before them.
 NAMED_VENDORS = (
@@ -420,17 +417,6 @@ NAMED_VENDORS = (
     "typeform", "vercel",
     "vonage", "yandex", "zendesk", "zoom",
 )  # fmt: skip
-_OTHER_SPELLINGS = {
-    "alibaba": "alibaba|aliyun",
-    "linkedin": "linked[_-]?in",
-    "messagebird": "message[_-]?bird",
-    "newrelic": "new[_-]?relic",
-    "nytimes": "nytimes|new[_-]?york[_-]?times",
-    "privateai": "private[_-]?ai",
-    "sumologic": "sumo",
-    "jfrog": "jfrog|xray",
-    "sidekiq": "sidekiq|contribsys",
-}
 
 
 # SQL, PowerShell and the pair of a name and a password that HTTP clients take.
@@ -443,7 +429,20 @@ _VALUE_BELOW = r"[\"']?[ ]?\{?\s{1,20}(?:value|default)\s?[:=]"
 ASSIGNMENTS: tuple[Rule, ...] = (
     *(
         assignment_rule(
-            f"named-{vendor}", f"{vendor}-key", _OTHER_SPELLINGS.get(vendor, vendor), shape="token"
+            f"named-{vendor}",
+            f"{vendor}-key",
+            {
+                "alibaba": "alibaba|aliyun",
+                "linkedin": "linked[_-]?in",
+                "messagebird": "message[_-]?bird",
+                "newrelic": "new[_-]?relic",
+                "nytimes": "nytimes|new[_-]?york[_-]?times",
+                "privateai": "private[_-]?ai",
+                "sumologic": "sumo",
+                "jfrog": "jfrog|xray",
+                "sidekiq": "sidekiq|contribsys",
+            }.get(vendor, vendor),
+            shape="token",
         )
         for vendor in NAMED_VENDORS
     ),
@@ -455,14 +454,19 @@ ASSIGNMENTS: tuple[Rule, ...] = (
         shape="password",
         rest=r"[\\\"'\]]{0,4}[ \t]{0,3}",
     ),
-    assignment_rule("assigned-secret", "secret", SECRET, shape="token"),
+    assignment_rule("assigned-secret", "secret", "secret", shape="token"),
     assignment_rule("assigned-key", "api-key", KEY, shape="token"),
-    assignment_rule("assigned-token", "token", TOKEN, shape="token"),
-    assignment_rule("assigned-credential", "credential", CREDENTIAL, shape="token"),
+    assignment_rule("assigned-token", "token", "token", shape="token"),
+    assignment_rule(
+        "assigned-credential",
+        "credential",
+        "credentials?|creds|(?:basic|http|proxy)[_-]?auth|sessid|phpsessid|connect\\.sid",
+        shape="token",
+    ),
     option("option-password", "password", rf"{PASSWORD}|[a-z]{{3,8}}pass", shape="password"),
-    option("option-secret", "secret", SECRET, shape="token"),
+    option("option-secret", "secret", "secret", shape="token"),
     option("option-key", "api-key", "api-?key|access-?key", shape="token"),
-    option("option-token", "token", TOKEN, shape="token"),
+    option("option-token", "token", "token", shape="token"),
     Rule(
         "literal-password",
         "password",
@@ -511,13 +515,11 @@ ASSIGNMENTS: tuple[Rule, ...] = (
 
 
 _USER = r"[A-Za-z0-9_.@+\\-]{1,64}"
-_SPOKEN = r"[A-Za-z \x80-\xff,'.()-]{0,40}?"
 _MIXED = (
     r"([!#-&+-_a-~]{0,48}(?:[0-9!#%*+=@^~?$]|[A-Z][a-z][A-Z]|[a-z][A-Z]{2}"
     r"|[a-z]-[a-z]{3,16}-[a-z]{3,16}-[a-z])[!#-&+-_a-~]{0,80})"
 )
 _NAMED = rf"(?i:{PASSWORD}|[_-](?:pass|pw)\b)"
-_SAID = rf"(?i:{PASSWORD}|\b(?:pass|pw):|\bclave)"
 
 
 def _nearby(name: str, opening: str, rest: str, shape: Shape = "near") -> Rule:
@@ -586,7 +588,9 @@ NEARBY: tuple[Rule, ...] = (
         r"[\"']?([^\s\"',;|]{6,64})[\"']?[ ]?[|]?(?:\n|\z)",
     ),
     _nearby(
-        "near-word", _SAID, rf"{_SPOKEN}(?:[:=] {{0,2}}|[ (\x80-\xff]|->)[\"'`*]{{0,2}}{_MIXED}"
+        "near-word",
+        rf"(?i:{PASSWORD}|\b(?:pass|pw):|\bclave)",
+        r"[A-Za-z \x80-\xff,'.()-]{0,40}?(?:[:=] {0,2}|[ (\x80-\xff]|->)[\"'`*]{0,2}" + _MIXED,
     ),
     Rule(
         "before-word",

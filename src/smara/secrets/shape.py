@@ -24,11 +24,6 @@ _EXAMPLES_IN_FORMATS = (
     "****",
     "redacted",
 )
-_EXAMPLES = (
-    *_EXAMPLES_IN_FORMATS, "xxxx", "your", "insert", "replace", "dummy", "todo", "fake",
-    "undefined", "deadbeef", "0123456789", "abcdefgh", "changeme",
-    "change_me", "change-me", "123456", "87654321", "pa$$", "p@ss", "palavra-",
-)  # fmt: skip
 _FAMILIAR = re.compile(
     r"(?i)passw(?:or)?[dt]|passphrase|passcode|wachtwoord|contrase|contrasinal|senha|kennwort|parol[ae]"
     r"|heslo|jelsz|salasana|secrets?|tokens?|change|sample|foobar|test(?:ing)?|default|hidden|masked"
@@ -40,22 +35,6 @@ _BESIDE_FAMILIAR = re.compile(
 )
 _FEWEST_OTHER = 6
 """What has fewer letters and digits beside familiar words, and has one, is an example."""
-_CODE = (
-    "${",
-    "{{",
-    "}}",
-    "$(",
-    "<%",
-    "#{",
-    "://",
-    "=>",
-    "->",
-    "::",
-    "process.env",
-    "os.environ",
-    "getenv",
-    "%(",
-)
 _CODE_STARTS = (
     "$",
     "<",
@@ -80,7 +59,6 @@ _CODE_STARTS = (
     ">",
     ":",
 )
-_DIGESTS = ("sha1", "sha256", "sha384", "sha512", "md5", "h1:", "data:", "urn:", "arn:", "blake2")
 _WEAK_PASSWORDS = frozenset(
     (
         "pass", "password", "passwd", "secret", "token", "user", "username", "test", "admin",
@@ -119,8 +97,14 @@ _NAMES_THAT_ALLOW_UUID = re.compile(
     r"|heroku|hubspot|kucoin|snyk|squarespace|message[_-]?bird|sendbird|codecov"
 )
 _EXAMPLE_IN_FORMAT = re.compile("|".join(map(re.escape, _EXAMPLES_IN_FORMATS)), re.IGNORECASE)
-_EXAMPLE = re.compile("|".join(map(re.escape, _EXAMPLES)), re.IGNORECASE)
-_REFERENCE = re.compile("|".join(map(re.escape, _CODE)))
+_EXAMPLE = re.compile("|".join(map(re.escape, (
+    *_EXAMPLES_IN_FORMATS, "xxxx", "your", "insert", "replace", "dummy", "todo", "fake",
+    "undefined", "deadbeef", "0123456789", "abcdefgh", "changeme",
+    "change_me", "change-me", "123456", "87654321", "pa$$", "p@ss", "palavra-",
+))), re.IGNORECASE)  # fmt: skip
+_REFERENCE = re.compile(
+    r"[$][{(]|\{\{|\}\}|<%|#\{|://|=>|->|::|process[.]env|os[.]environ|getenv|%\("
+)
 _STRONG_SIGNS = frozenset("!@#$%^&*+=?~|;")
 _ENVIRONMENT_NAME = re.compile(r"[A-Z0-9_]+=\s*")
 _CONSTANT_NAME = re.compile(r"[A-Z0-9_]+[:=]\s*[\"']?")
@@ -143,7 +127,6 @@ _PLAIN_WORDS = frozenset(
 )  # fmt: skip
 """What stands where a password is expected, and is its type or its state."""
 _PORTS = re.compile(r"[0-9:.]{1,5}|[0-9]+:[0-9]+|[0-9]+(?:[.][0-9]+)+(?:/[0-9]+)?")
-_LISTED = re.compile(r"[ ](?:and|or|und|et|y|e) -")
 _OF_CODE = re.compile(
     r"[/\\()<>{}\[\]\"'`$]|(?i:sha-?[0-9]|^(?:md|pkcs#?|hs|rs|es|aes|rsa|utf|iso|rfc|cve|base|http|ipv|oauth|pbkdf"
     r"|argon|bcrypt|scrypt|x|ed|curve|python|py|win|v|ver|version)[-_]?[0-9])|^[\d.,:-]+\w{0,3}$"
@@ -189,7 +172,7 @@ def is_secret(value: str, rule: Rule, name: str, is_quoted: bool, ends_line: boo
     if rule.shape in ("url", "argument"):
         # `-p 8080:80`, and "the options -u and -p take"
         if rule.shape == "argument" and (
-            _PORTS.fullmatch(value) or _is_example(value) or _LISTED.search(name)
+            _PORTS.fullmatch(value) or _is_example(value) or " and -" in name or " or -" in name
         ):
             return False
         return (
@@ -323,28 +306,28 @@ def _is_prose_secret(value: str, name: str) -> bool:
 
 def _is_near_secret(value: str, rule: Rule, name: str) -> bool:
     """Judge a value that no sign ties to the word beside it: nothing else may look like it."""
-    if _is_reference(value) or _is_example(value) or _UUID.fullmatch(value) or _CALL.match(value):
+    if (
+        (rule.name == "near-line" and _NAME_OF_A_FACT.search(name))
+        or _CALL.match(value)
+        or _UUID.fullmatch(value)
+        or _is_reference(value)
+        or _is_example(value)
+    ):
         return False
-    if rule.name == "near-line" and _NAME_OF_A_FACT.search(name):
-        return False
-    if "." not in value and _is_token(value, "", is_quoted=False):
+    is_token = "." not in value and _is_token(value, "", is_quoted=False)
+    if is_token or _WORDS_JOINED.fullmatch(value):
         return True
     is_spoken = rule.name in ("near-word", "near-line", "before-word", "user-pair")
     if value.isdigit():
         is_tied = not is_spoken or name.rstrip("\"'`* ").endswith((":", "="))
         return len(value) >= 7 and is_tied
-    if _WORDS_JOINED.fullmatch(value):
-        return True
-    if _OF_CODE.search(value) or not 6 <= len(value) <= 64:
-        return False
-    digits = sum(sign.isdigit() for sign in value)
+    digits, odd = len(_DIGIT.findall(value)), len(_UNWORDLY.findall(value))
     signs = sum(sign in _STRONG_SIGNS for sign in value)
-    odd = len(_UNWORDLY.findall(value))
-    if not any(sign.isalpha() for sign in value):
-        return False
+    is_mixed = digits + odd > 0 and digits + signs + odd > (len(value) < 8)
     if is_spoken:
-        return (len(value) >= 8 and (digits >= 2 or odd >= 2)) or (digits > 0 < signs)
-    return digits + odd > 0 and digits + signs + odd > (len(value) < 8)
+        is_mixed = (len(value) >= 8 and (digits >= 2 or odd >= 2)) or (digits > 0 < signs)
+    has_letter = any(map(str.isalpha, value))
+    return is_mixed and has_letter and 6 <= len(value) <= 64 and _OF_CODE.search(value) is None
 
 
 def _is_random(value: str) -> bool:
@@ -370,7 +353,9 @@ def _is_reference(value: str) -> bool:
         # A password may begin with a sign, if what follows is like no name.
         (value.startswith(_CODE_STARTS) and not (value[0] in "!#=*-^&" and _is_random(value[1:])))
         or _REFERENCE.search(value) is not None
-        or value.lower().startswith(_DIGESTS)
+        or value.lower().startswith(
+            ("sha1", "sha256", "sha384", "sha512", "md5", "h1:", "data:", "urn:", "arn:", "blake2")
+        )
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -31,8 +30,6 @@ _ALL = 2**62
 _NOT_GIVEN: Any = object()
 
 Edit = Callable[[WorkingMemory], PageDraft]
-_SAYS_SOMETHING = re.compile(r"(?!#|\s*<!--).*\w")
-"""A line of a page with a word that is neither a heading nor a comment."""
 
 
 class Working:
@@ -350,7 +347,8 @@ class Working:
                     shown.append(line)
             if shown and shown[-1].startswith("#"):
                 shown.pop()
-            if any(map(_SAYS_SOMETHING.match, shown)):
+            words = (line for line in shown if not line.lstrip().startswith(("#", "<!--")))
+            if any(map(str.isalnum, "".join(words))):
                 part = replace(page, format="markdown", content="\n".join(shown))
                 blocks.append(render_block(part, limit, WRITTEN_BY[author]))
         return "\n".join(filter(None, blocks))

@@ -7,7 +7,6 @@ working memory come last.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -50,8 +49,6 @@ _THREADS_LOOKED_AT = 8
 _MESSAGES_LOOKED_AT = 2_000
 _REQUESTS_LOOKED_AT = 12
 _TELLING_WORDS = 4
-_ONE_WORD = re.compile(r"the person(?:'s last request was| asked) \"[!-~]*\"\.")
-"""A session of which only "continue" or a command of its host is known leaves nothing behind."""
 _LONGEST_REQUEST = 20_000
 _HOST_WORDS = ("[Request interrupted", "Caveat:", "This session is being continued")
 """How messages begin that a host wrote in the person's name."""
@@ -130,7 +127,9 @@ class RecentWork:
             final = [each.evidence for each in watched if each.state == "final"]
             lines += [one_line(sentence) for evidence in final for sentence in evidence]
         summary = " ".join(filter(None, lines))
-        if _ONE_WORD.fullmatch(summary):
+        # Only "continue" or a command of its host is known of it: it leaves nothing behind.
+        request = summary.split('"')[1:-1] if summary.endswith('".') and summary.isascii() else []
+        if len(request) == 1 and " " not in request[0]:
             return []
         host, branch = (
             one_line(str(thread.metadata.get(name) or ""), 60) for name in ("host", "git_branch")
