@@ -569,31 +569,44 @@ def copy_store(
     target: str | os.PathLike[str],
     *,
     projects: Sequence[str] | None = None,
+    into: str | None = None,
     clock: Clock | None = None,
 ) -> CopyReport:
     """Copy a store, or some of its projects, into another.
+
+    A target that has projects is merged with: what is the same is one, of what differs the later
+    change is taken, and what cannot be decided stays as it is there and is reported. Twice is the
+    same as once, and a copy that was interrupted goes on.
 
     Args:
         source: A SQLite file or a PostgreSQL URL; it is only read.
         target: A SQLite file or a PostgreSQL URL; a file is created, for its owner alone.
         projects: The projects by name; all by default.
+        into: The project of the target to merge a single one into; by default the one of the
+            same name or of the same repository.
         clock: The clock to read; the machine's without it.
 
     Returns:
-        What was copied, and the checksums of both stores.
+        What was copied with the checksums of both stores, or what was merged.
 
     Raises:
         NotFoundError: If there is no such store or project.
         InvalidInputError: If both are one store, or the source needs a migration.
-        ConflictError: If the target holds other content.
+        ConflictError: If the target holds other words under the id of a message.
     """
     from smara.privacy.copy import copy_between
+
+    def recount(settings: Settings, name: str) -> None:
+        with open_memory(settings.db, project=name, embed_in_background=False) as memory:
+            memory.internals.recount(memory.internals.scope)
 
     places = (load_settings(db=os.fspath(source)), load_settings(db=os.fspath(target)))
     return copy_between(
         places,
         open_database,
+        recount,
         projects=projects,
+        into=into,
         clock=clock or SystemClock(),
     )
 

@@ -469,7 +469,7 @@ class Rooms:
             self.project,
             self.projects,
             self.index,
-            recount=self._recount,
+            recount=self.recount,
             rooms=lambda: ImportRooms(self.memories, self.messages, self.threads, self.tasks),
         )
 
@@ -479,7 +479,7 @@ class Rooms:
 
         return Retention(self.project, self.index)
 
-    def _recount(self, scope: Scope) -> None:
+    def recount(self, scope: Scope) -> None:
         """Count a project's tasks and memories again."""
         other = self.sibling(scope, self.settings)
         other.tasks.recount()

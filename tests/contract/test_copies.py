@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 import smara
 from smara.errors import ConflictError, InvalidInputError, NotFoundError
 from smara.privacy import copy as copying
+from smara.privacy import merge as merging
 from smara.privacy.tables import RECORDS
 from smara.testing import FakeClock, HashEmbedder
 from tests import stores
@@ -81,18 +83,15 @@ def work(memory: smara.Memory) -> None:
     memory.decisions.update()
 
 
-def answers(memory: smara.Memory, root: Path) -> dict[str, Any]:
-    """What the memory answers, by words, meaning and graph."""
+def answers(memory: smara.Memory) -> dict[str, Any]:
+    """What the memory answers, by words and by meaning."""
     found: dict[str, Any] = {
         query: [
             replace(hit, metadata={}) for hit in memory.search(query, min_score=0, deep=True).hits
         ]
         for query in QUESTIONS
     }
-    ask = memory.code.asking(root)
     return found | {
-        "code": memory.search("discount price", sources=["code"]).hits,
-        "impact": [each.node.label for each in ask.impact("Store.get").reached],
         "ready": memory.tasks.ready(),
         "totals": memory.tasks.totals(),
         "history": [memory.tasks.history(each.id) for each in memory.tasks.list()],
@@ -106,6 +105,13 @@ def answers(memory: smara.Memory, root: Path) -> dict[str, Any]:
     }
 
 
+def graph_answers(memory: smara.Memory, root: Path) -> tuple[Any, ...]:
+    """What the memory answers about the code."""
+    reached = memory.code.asking(root).impact("Store.get").reached
+    hits = memory.search("discount price", sources=["code"]).hits
+    return hits, [each.node.label for each in reached]
+
+
 @EACH_WAY
 def test_a_copy_gives_the_same_answers(way, clock, tmp_path):
     source, target = way
@@ -116,12 +122,13 @@ def test_a_copy_gives_the_same_answers(way, clock, tmp_path):
         work(memory)
         memory.code.index(root)
         memory.embeddings.embed_pending()
-        before = answers(memory, root)
+        before, of_code = answers(memory), graph_answers(memory, root)
         assert any(hit.stages.meaning for hit in before["walrus"])
     report = smara.copy_store(source, target)
     embedder.asked.clear()
     with open_at(target, clock, **given) as memory:
-        assert answers(memory, root) == before
+        assert answers(memory) == before
+        assert graph_answers(memory, root) == of_code
         memory.embeddings.embed_pending()
         assert not [text for text, kind in embedder.asked if kind == "document"], (
             "nothing is embedded again"
@@ -260,3 +267,257 @@ def test_tombstones_and_the_record_of_an_erase_come_along(tmp_path, clock):
     assert report.tables["erasures"].rows == 1
     with open_at(target, clock) as memory, pytest.raises(InvalidInputError, match="erased"):
         memory.messages.add(thread_id="u", role="user", content="again", created_at=clock.now_ms())
+
+
+def both_open(way, clock, **settings):
+    """The two stores, each with its own machine's ids, opened on the same project."""
+    source, target = way
+    return open_at(source, clock, **settings), open_at(target, clock, **settings)
+
+
+def texts(memory: smara.Memory, thread_id: str = "t") -> list[str]:
+    return [each.raw_content for each in memory.messages.list(thread_id=thread_id)]
+
+
+def unchanged(report) -> bool:
+    """Whether a merge found nothing to do."""
+    return not any(each.added or each.updated for each in report.merged.values())
+
+
+@EACH_WAY
+def test_two_stores_of_one_project_are_merged(way, clock):
+    """1. Both machines work. 2. Merge. 3. All is there once, found and counted. 4. No-op."""
+    mine, other = both_open(way, clock)
+    with mine, other:
+        for memory, name in ((mine, "mine"), (other, "theirs")):
+            memory.messages.add(
+                thread_id="shared", role="user", content="Imported twice", client_id="c1"
+            )
+            memory.messages.add(thread_id=name, role="user", content=f"Only {name} walrus")
+            memory.tasks.add(f"Task of {name}", labels=[name])
+            memory.memories.remember("Tokens live for a day", type="gotcha")
+            memory.memories.remember(f"A fact of {name}", type="gotcha")
+            memory.working.put(f"# Page of {name}", scope="thread", thread_id=name)
+        report = smara.copy_store(*way)
+        assert report.merged["messages"].added == 1
+        assert report.merged["messages"].same == 1
+        assert report.merged["memories"].added == 1
+        assert not report.conflicts
+    with open_at(way[1], clock) as memory:
+        assert texts(memory, "shared") == ["Imported twice"]
+        assert {hit.content for hit in memory.search("walrus").hits} == {
+            "Only mine walrus", "Only theirs walrus"
+        }  # fmt: skip
+        assert {each.title for each in memory.tasks.ready().tasks} == {
+            "Task of mine", "Task of theirs"
+        }  # fmt: skip
+        assert memory.tasks.totals().open == 2
+        found = [each.content for each in memory.memories.list()]
+        assert sorted(found) == ["A fact of mine", "A fact of theirs", "Tokens live for a day"]
+        assert memory.search_memories("fact of mine").hits[0].memory.content == "A fact of mine"
+        assert memory.memories.problems() == []
+        assert memory.working.get(scope="thread", thread_id="mine").content == "# Page of mine"
+        assert recount.problems(memory) == []
+    assert unchanged(smara.copy_store(*way))
+
+
+@EACH_WAY
+def test_the_later_change_is_taken_and_its_journal_kept(way, clock):
+    source, target = way
+    with open_at(source, clock) as memory:
+        first = memory.tasks.add("First", labels=["old"])
+        second = memory.tasks.add("Second")
+    smara.copy_store(source, target)
+    clock.advance(60)
+    with open_at(target, clock) as memory:
+        memory.tasks.update(first.id, title="First, by the target")
+    clock.advance(60)
+    with open_at(source, clock) as memory:
+        memory.tasks.update(first.id, title="First, by the source", labels=["new"])
+        memory.tasks.update(second.id, title="Second, by the source")
+    clock.advance(60)
+    with open_at(target, clock) as memory:
+        memory.tasks.update(second.id, title="Second, by the target")
+    report = smara.copy_store(source, target)
+    assert (report.merged["tasks"].updated, report.merged["tasks"].older) == (1, 1)
+    with open_at(target, clock) as memory:
+        assert memory.tasks.get(first.id).title == "First, by the source"
+        assert memory.tasks.get(first.id).labels == ("new",)
+        assert memory.tasks.get(second.id).title == "Second, by the target"
+        titles = [
+            event.after.get("title") for event in memory.tasks.history(second.id)
+            if event.kind == "updated"
+        ]  # fmt: skip
+        assert titles == ["Second, by the target", "Second, by the source"], "newest first"
+        assert memory.search_tasks("by the source").hits[0].task.title == "First, by the source"
+    assert unchanged(smara.copy_store(source, target))
+
+
+@EACH_WAY
+def test_a_thread_that_went_on_in_both_keeps_all_messages(way, clock):
+    source, target = way
+    with open_at(source, clock) as memory:
+        memory.messages.add(thread_id="t", role="user", content="Begun together")
+    smara.copy_store(source, target)
+    for address, text in ((source, "Said here"), (target, "Said there")):
+        clock.advance(1)
+        with open_at(address, clock) as memory:
+            memory.messages.add(thread_id="t", role="user", content=text)
+    smara.copy_store(source, target)
+    with open_at(target, clock) as memory:
+        assert texts(memory) == ["Begun together", "Said there", "Said here"]
+        assert recount.problems(memory) == []
+    assert unchanged(smara.copy_store(source, target))
+
+
+@EACH_WAY
+def test_a_target_with_other_words_for_a_message_is_refused(way, clock):
+    source, target = way
+    with open_at(source, clock) as memory:
+        memory.messages.add(thread_id="t", role="user", content="As it was said")
+    smara.copy_store(source, target)
+    with open_at(target, clock) as memory, memory.internals.database.write() as session:
+        session.run("UPDATE messages SET raw_content = 'As it was not said'")
+    with pytest.raises(ConflictError, match="other words"):
+        smara.copy_store(source, target)
+    with open_at(target, clock) as memory:
+        assert texts(memory) == ["As it was not said"], "nothing was changed"
+
+
+@EACH_WAY
+def test_what_was_erased_in_the_target_does_not_come_back(way, clock):
+    source, target = way
+    with open_at(source, clock) as memory:
+        work(memory)
+        kept = memory.messages.add(thread_id="t", role="user", content="To be erased in t")
+    smara.copy_store(source, target)
+    with open_at(target, clock) as memory:
+        memory.privacy.erase(threads=["u"], messages=[kept.id])
+    report = smara.copy_store(source, target)
+    assert report.merged["messages"].erased
+    with open_at(target, clock) as memory:
+        assert memory.threads.find("u") is None
+        assert not memory.search("8080").hits
+        assert "To be erased in t" not in texts(memory)
+        assert recount.problems(memory) == []
+
+
+@EACH_WAY
+def test_what_was_erased_in_the_source_is_named(way, clock):
+    source, target = way
+    with open_at(source, clock) as memory:
+        work(memory)
+    smara.copy_store(source, target)
+    with open_at(source, clock) as memory:
+        memory.privacy.erase(threads=["u"])
+    report = smara.copy_store(source, target)
+    assert "thread u" in report.erased_in_source
+    with open_at(target, clock) as memory:
+        memory.privacy.erase(threads=["u"])
+    assert not smara.copy_store(source, target).erased_in_source
+
+
+@EACH_WAY
+def test_a_project_is_added_to_a_store_that_has_others(way, clock):
+    source, target = way
+    embedder = HashEmbedder()
+    given = {**OTHER, "embedding_model": embedder, "embed_in_background": False}
+    with open_at(source, clock, **given) as memory:
+        work(memory)
+        memory.embeddings.embed_pending()
+        before = answers(memory)
+        history = memory.observations.list(thread_id="t")
+    with open_at(target, clock, "bank", **given) as memory:
+        memory.messages.add(thread_id="t", role="user", content="of the bank, walrus")
+    report = smara.copy_store(source, target)
+    assert report.merged["messages"].added == len(PARKING) + 3
+    embedder.asked.clear()
+    with open_at(target, clock, **given) as memory:
+        assert answers(memory) == before
+        memory.embeddings.embed_pending()
+        assert not [text for text, kind in embedder.asked if kind == "document"]
+        assert memory.observations.list(thread_id="t") == history
+        assert recount.problems(memory) == []
+    assert unchanged(smara.copy_store(source, target))
+
+
+def test_stores_of_one_repository_are_one_project(tmp_path, monkeypatch):
+    """Two machines name the project of a repository each in their own way."""
+    root = write_shop((tmp_path / "shop").resolve())
+    git = ["git", "-C", str(root), "remote", "add", "origin", "https://example.org/shop.git"]
+    subprocess.run(git, check=True)
+    monkeypatch.chdir(root)
+    names = []
+    for name in ("a", "b"):
+        with smara.open(tmp_path / f"{name}.db", project="auto", embedder="off") as memory:
+            memory.messages.add(thread_id=name, role="user", content=f"of {name}")
+            names.append(memory.project)
+    assert names[0] != names[1]
+    report = smara.copy_store(tmp_path / "a.db", tmp_path / "b.db")
+    assert report.projects == {names[0]: names[1]}
+    with smara.open(tmp_path / "b.db", project="auto", embedder="off") as memory:
+        assert len(memory.threads.list()) == 2
+
+
+def test_two_records_with_one_short_id_are_both_there(tmp_path, clock, monkeypatch):
+    from smara.database.project_store import NamedStore
+
+    monkeypatch.setattr(NamedStore, "new_short_id", lambda *_: "t-same")
+    for name in ("a", "b"):
+        with open_at(str(tmp_path / f"{name}.db"), clock) as memory:
+            memory.tasks.add(f"Task of {name}")
+    monkeypatch.undo()
+    smara.copy_store(tmp_path / "a.db", tmp_path / "b.db")
+    with open_at(str(tmp_path / "b.db"), clock) as memory:
+        assert {each.title for each in memory.tasks.list()} == {"Task of a", "Task of b"}
+        assert memory.tasks.get("t-same").title == "Task of b"
+    assert unchanged(smara.copy_store(tmp_path / "a.db", tmp_path / "b.db"))
+
+
+@EACH_WAY
+def test_equal_words_said_twice_in_one_thread_stay_two_messages(way, clock):
+    mine, other = both_open(way, clock)
+    with mine, other:
+        for memory in (mine, other):
+            memory.messages.add(thread_id="t", role="user", content="yes", client_id="first")
+        for _ in range(2):
+            mine.messages.add(thread_id="t", role="user", content="again")
+    smara.copy_store(*way)
+    with open_at(way[1], clock) as memory:
+        assert texts(memory) == ["yes", "again", "again"]
+    assert unchanged(smara.copy_store(*way))
+
+
+@EACH_WAY
+def test_a_merge_that_is_cut_short_is_called_again(way, clock, monkeypatch):
+    """The task's new labels are missing when it is killed; they are there in the end."""
+    source, target = way
+    with open_at(source, clock) as memory:
+        work(memory)
+        task = memory.tasks.add("Labeled", labels=["old"])
+    smara.copy_store(source, target)
+    clock.advance(60)
+    with open_at(source, clock) as memory:
+        memory.tasks.update(task.id, labels=["new"])
+        memory.messages.add(thread_id="t", role="user", content="Said later")
+    with monkeypatch.context() as patch:
+        patch.setattr(merging._MergeBatch, "_insert", _killed_at("task_labels"))
+        with pytest.raises(Killed):
+            smara.copy_store(source, target)
+    smara.copy_store(source, target)
+    with open_at(target, clock) as memory:
+        assert memory.tasks.get(task.id).labels == ("new",)
+        assert texts(memory)[-1] == "Said later"
+        assert recount.problems(memory) == []
+    assert unchanged(smara.copy_store(source, target))
+
+
+def _killed_at(name: str):
+    insert = merging._MergeBatch._insert
+
+    def both(self, table, rows):
+        if rows and table.name == name:
+            raise Killed
+        insert(self, table, rows)
+
+    return both

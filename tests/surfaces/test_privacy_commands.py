@@ -122,6 +122,11 @@ def test_copy_says_what_is_in_both_and_merges_the_second_time(store, tmp_path):
     assert all(len(line) <= 80 or "/" in line for line in done.out.splitlines())
     with smara.open(target) as memory:
         assert memory.threads.totals()["messages"] == 4
+    with smara.open(store) as memory:
+        memory.messages.add(thread_id="login", role="user", content="one more")
+    again = call("copy", store, target)
+    assert again.code == 0, again.err
+    assert "Added: 1 message, 1 row in all." in again.out
 
 
 def test_copy_tells_programs_the_checksum_of_every_table(store, tmp_path):

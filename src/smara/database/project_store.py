@@ -375,7 +375,7 @@ class Tombstones(ProjectStore):
             " WHERE NOT EXISTS (SELECT 1 FROM tombstones WHERE kind = 'salt')",
             (salt, erased_at),
         )
-        key = self._salt(session) or salt
+        key = next(iter(self._salts(session)), salt)
         session.run_many(
             "INSERT INTO tombstones (kind, hash, erased_at) VALUES (?, ?, ?)"
             " ON CONFLICT (kind, hash) DO UPDATE SET erased_at = excluded.erased_at",
@@ -385,8 +385,8 @@ class Tombstones(ProjectStore):
     def erased(self, session: Session, kind: str, names: Iterable[str]) -> dict[str, int]:
         """Return when names were erased, of those that were."""
         # A store from which nothing was erased answers after the first question.
-        key = self._salt(session)
-        hashes = {} if key is None else {self._hash(key, kind, name): name for name in names}
+        keys, every = self._salts(session), list(names)
+        hashes = {self._hash(key, kind, name): name for key in keys for name in every}
         statement = "SELECT hash, erased_at FROM tombstones WHERE kind = ? AND hash IN (:some)"
         return {
             hashes[bytes(found)]: int(erased_at)
@@ -396,11 +396,12 @@ class Tombstones(ProjectStore):
             )
         }
 
-    def _salt(self, session: Session) -> bytes | None:
-        row = session.one(
-            "SELECT hash FROM tombstones WHERE kind = 'salt' ORDER BY erased_at, hash LIMIT 1"
+    def _salts(self, session: Session) -> list[bytes]:
+        """Return the salts of this store and of those that were merged into it."""
+        rows = session.all(
+            "SELECT hash FROM tombstones WHERE kind = 'salt' ORDER BY erased_at, hash"
         )
-        return bytes(row[0]) if row else None
+        return [bytes(row[0]) for row in rows]
 
     def _hash(self, key: bytes, kind: str, name: str) -> bytes:
         text = "\0".join((self.scope.project_id, kind, name))

@@ -1,5 +1,6 @@
 """Copy a store into an empty one, row by row.
 
+Into a store that has projects, they are merged; see `smara.privacy.joint`.
 Numbers, indexes and vectors are copied as they are; nothing is analyzed or embedded again. Rows
 go over in batches, each a transaction that also notes how far the copy is: a copy that was killed
 goes on there. At the end every row of both stores is read and compared, and what changed in the
@@ -28,6 +29,7 @@ from smara.database.leases import Leases, host_name
 from smara.database.migrate import COPYING, HEAD, migrate, schema_version
 from smara.database.session import number
 from smara.errors import BusyError, ConflictError, CorruptError, InvalidInputError, NotFoundError
+from smara.privacy.joint import Joint
 from smara.privacy.models import CopyReport, TableCheck
 from smara.privacy.streams import Stream, TableStream, streams
 
@@ -41,26 +43,30 @@ _MOST_ROUNDS = 3
 def copy_between(
     places: tuple[Settings, Settings],
     open_database: Callable[[Settings], Database],
+    recount: Callable[[Settings, str], object],
     *,
     projects: Sequence[str] | None,
+    into: str | None,
     clock: Clock,
 ) -> CopyReport:
-    """Copy projects of one store into another.
+    """Copy projects of one store into another, or merge them.
 
     Args:
-        places: The store to read, in which nothing is written, and the store to write. That one
-            is empty, or holds an unfinished copy of the same source.
+        places: The store to read, in which nothing is written, and the store to write.
         open_database: Opens a store.
+        recount: Counts the tasks and memories of a project again.
         projects: The projects by name; all by default.
+        into: The project of the target to merge a single one into; by default the one of the
+            same name or of the same repository.
         clock: The clock.
 
     Returns:
-        What both stores hold now, table by table.
+        What both stores hold now, or what was merged, table by table.
 
     Raises:
         InvalidInputError: If both are one store, or the source needs a migration.
         NotFoundError: If there is no such store or project.
-        ConflictError: If the target holds something else.
+        ConflictError: If the target holds other content under the same ids.
         BusyError: If another process copies into the target.
     """
     if not store_exists(places[0]):
@@ -68,36 +74,30 @@ def copy_between(
     with closing(open_database(places[0])) as source, source.snapshot() as session:
         _require_current(source, session)
         scopes = _scopes(session, projects)
+        if into is not None and len(scopes) != 1:
+            raise InvalidInputError("Name the one project to merge into another.")
         with closing(open_database(places[1])) as target:
             if _address(source) == _address(target):
                 raise InvalidInputError("FROM and TO are the same store. Copy to another place.")
-            report = _copy(source, target, session, scopes=scopes, clock=clock)
+            is_resumed = _is_copying(target)
+            if not is_resumed:
+                migrate(target, clock)
+            with _alone(target, clock):
+                if is_resumed or (_is_empty(target) and into is None):
+                    run = _WholeCopy(source, target, session, scopes=scopes)
+                    report = run.run(clock, is_resumed)
+                else:
+                    joint = Joint((source, session), target, scopes=scopes, into=into)
+                    report = joint.run((_address(source), _address(target)), clock)
+    for name in report.projects.values() if report.merged else ():
+        recount(places[1], name)
     log.event("store.copied", rows=report.rows, target=report.target)
     return report
 
 
-def _copy(
-    source: Database, target: Database, session: Session, *, scopes: Sequence[Scope], clock: Clock
-) -> CopyReport:
-    is_resumed = _is_copying(target)
-    if not is_resumed:
-        migrate(target, clock)
-    run = _WholeCopy(source, target, session, scopes=scopes)
-    with _alone(target, clock):
-        if not is_resumed:
-            run.begin(clock)
-        run.resume()
-        run.copy()
-        checks = run.make_equal()
-        run.finish(clock)
-    target.shrink_log()
-    return CopyReport(
-        _address(source),
-        _address(target),
-        projects={scope.project_id: scope.project_id for scope in scopes},
-        is_resumed=is_resumed,
-        tables=checks,
-    )
+def _is_empty(target: Database) -> bool:
+    with target.read() as session:
+        return not number(session, "SELECT count(*) FROM projects")
 
 
 def _address(database: Database) -> str:
@@ -163,17 +163,27 @@ class _WholeCopy:
             self._streams = streams((source, session), (target, other), numbers)
         self._progress: dict[str, int] = {}
 
-    def begin(self, clock: Clock) -> None:
-        """Mark the target as a copy that is not finished.
+    def run(self, clock: Clock, is_resumed: bool) -> CopyReport:
+        """Copy everything, or go on with it, and compare."""
+        if not is_resumed:
+            self.begin(clock)
+        self.resume()
+        self.copy()
+        checks = self.make_equal()
+        self.finish(clock)
+        self._target.shrink_log()
+        names = json.loads(self._facts)["projects"]
+        return CopyReport(
+            _address(self._source),
+            _address(self._target),
+            projects={name: name for name in names},
+            is_resumed=is_resumed,
+            tables=checks,
+        )
 
-        Raises:
-            ConflictError: If it has projects.
-        """
+    def begin(self, clock: Clock) -> None:
+        """Mark the target as a copy that is not finished."""
         with self._target.write() as session:
-            if number(session, "SELECT count(*) FROM projects"):
-                raise ConflictError(
-                    f"{_address(self._target)} holds projects. Copy to a new file or schema."
-                )
             session.run(
                 "INSERT INTO copies (id, source, facts, progress, started_at)"
                 " VALUES (?, ?, ?, '{}', ?)",

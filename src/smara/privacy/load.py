@@ -94,7 +94,7 @@ class Loader:
         files = {each["path"]: each for each in manifest["files"] if "kind" in each}
         scopes = [self._scope_of(project or require_id(each["id"], "project")) for each in projects]
         names = tuple(scope.project_id for scope in scopes)
-        counts = _Counts[Counter[str]](Counter(), Counter(), Counter())
+        counts = RowCounts[Counter[str]](Counter(), Counter(), Counter())
         with self._database.write() as session:
             columns = self._database.tables(session)
             newest = {
@@ -103,7 +103,7 @@ class Loader:
                 if any(each.name == "no" for each in columns[table.name])
             }
             for each, scope in zip(projects, scopes, strict=True):
-                adder = _Adder(self._database, session, scope, columns, counts)
+                adder = RowAdder(self._database, session, scope, columns, counts)
                 for table in RECORDS:
                     facts = files.get(f"{each['folder']}/{table.name}.ndjson")
                     if facts is not None:
@@ -134,7 +134,7 @@ def _read_line(file: IO[bytes], path: str) -> bytes:
     return line
 
 
-class _Counts(NamedTuple, Generic[T]):
+class RowCounts(NamedTuple, Generic[T]):
     """New rows, rows that were there, and rows that name none."""
 
     added: T
@@ -142,7 +142,7 @@ class _Counts(NamedTuple, Generic[T]):
     skipped: T
 
 
-class _Adder:
+class RowAdder:
     """Adds rows to the tables of one project, within one transaction."""
 
     def __init__(
@@ -151,7 +151,7 @@ class _Adder:
         session: Session,
         scope: Scope,
         columns: Mapping[str, Sequence[Column]],
-        counts: _Counts[Counter[str]],
+        counts: RowCounts[Counter[str]],
     ) -> None:
         self._session = session
         self._project = int(scope.project_no)
@@ -174,7 +174,7 @@ class _Adder:
         for row, targets in loops:
             self._close_loop(table, row, targets)
         added = self._count(table) - before
-        found = _Counts(added, total - skipped - added, skipped)
+        found = RowCounts(added, total - skipped - added, skipped)
         for counter, count in zip(self._counts, found, strict=True):
             if count:
                 counter[table.name] += count

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 ExportFormat = Literal["zip", "json", "markdown", "claude-md", "agents-md"]
@@ -242,8 +242,24 @@ class TableCheck:
 
 
 @dataclass(frozen=True, slots=True)
+class MergeCounts:
+    """The rows of a table that a merge decided about."""
+
+    added: int
+    updated: int
+    """The source's version was later."""
+    same: int
+    older: int
+    """The target's version was later, and stayed."""
+    erased: int
+    """They were erased in the target, or what they belong to was."""
+    conflicts: int
+    """Both differ, and neither is later; the target's stays."""
+
+
+@dataclass(frozen=True, slots=True)
 class CopyReport:
-    """A copy that was made and checked."""
+    """A copy or a merge that was made and checked."""
 
     source: str
     target: str
@@ -252,18 +268,82 @@ class CopyReport:
     is_resumed: bool
     """True if it went on with a copy that had been interrupted."""
     tables: Mapping[str, TableCheck]
-    """Rows and checksum by table, the same in both stores."""
+    """Rows and checksum by table, the same in both stores; none of a merge."""
+    merged: Mapping[str, MergeCounts] = field(default_factory=dict)
+    """What a merge did, by table; empty for a copy into an empty store."""
+    conflicts: tuple[str, ...] = ()
+    """The first rows of the target that stayed though the source has others."""
+    erased_in_source: tuple[str, ...] = ()
+    """The first things that were erased in the source and are still in the target."""
 
     @property
     def rows(self) -> int:
-        """The number of rows, of all tables together."""
-        return sum(each.rows for each in self.tables.values())
+        """The number of rows that were copied, of all tables together."""
+        merged = sum(each.added + each.updated for each in self.merged.values())
+        return sum(each.rows for each in self.tables.values()) + merged
 
     @property
     def sha256(self) -> str:
-        """One checksum for all tables."""
+        """One checksum for all tables; empty for a merge."""
+        if not self.tables:
+            return ""
         lines = "".join(f"{name} {each.sha256}\n" for name, each in sorted(self.tables.items()))
         return hashlib.sha256(lines.encode()).hexdigest()
+
+    def lines(self, count: Callable[..., str]) -> list[str]:
+        """Return the receipt for people.
+
+        Args:
+            count: Writes a number with its noun, given with its plural.
+        """
+        of = count(len(self.projects), "project")
+        if not self.merged:
+            resumed = ", from where it was interrupted" if self.is_resumed else ""
+            shown = [
+                count(self.tables[name].rows, noun, name)
+                for name, noun in _NOUNS.items()
+                if name in self.tables
+            ]
+            return [
+                f"Copied {self.source}",
+                f"to {self.target}{resumed}:",
+                ", ".join([of, *shown, f"{self.rows:,} rows in all."]),
+                "Every row was read in both stores and is equal. Checksum of all tables:",
+                self.sha256,
+            ]
+        sums = Counter[str]()
+        for each in self.merged.values():
+            sums.update(asdict(each))
+        added = [
+            count(self.merged[name].added, noun, name)
+            for name, noun in _NOUNS.items()
+            if name in self.merged and self.merged[name].added
+        ]
+        found = [
+            f"Merged {self.source}",
+            f"into {self.target}: {of}.",
+            f"Added: {', '.join([*added, count(sums['added'], 'row') + ' in all'])}.",
+            f"Changed, because FROM had the later version: {count(sums['updated'], 'row')}.",
+            f"The same in both: {count(sums['same'], 'row')}.",
+        ]
+        for name, words in _NOT_TAKEN.items():
+            if sums[name]:
+                found.append(f"{words}: {count(sums[name], 'row')}.")
+        found += [f"- {each}" for each in self.conflicts]
+        if self.erased_in_source:
+            found.append("Erased in FROM and still in TO; `smara erase` removes them there too:")
+        return found + [f"- {each}" for each in self.erased_in_source]
+
+
+_NOUNS = {
+    "messages": "message", "observations": "observation", "memories": "memory", "tasks": "task",
+    "commits": "commit", "vectors": "vector",
+}  # fmt: skip
+_NOT_TAKEN = {
+    "older": "Left as they are, because TO has the later version",
+    "erased": "Not brought back, because they or what they belong to were erased in TO",
+    "conflicts": "Left as they are in TO, though FROM differs and neither is later",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,16 @@ from smara.database.fulltext import (
     CHUNK_BITS,
     KIND_BITS,
     KIND_CODES,
+    MAX_PIECES,
     PIECE_BITS,
     IndexRow,
+    RecordKind,
     RecordTerms,
     no_of,
     record_kind,
     record_no,
+    record_row,
+    row_of,
 )
 from smara.database.fulltext_postgres import distinct_terms, quoted
 from smara.database.leases import host_name
@@ -291,6 +295,46 @@ class RecordTermsStream(Stream):
 
     def unit(self, row: Row) -> Any:
         return row[0] >> PIECE_BITS
+
+
+def message_terms(
+    database: Database, session: Session, numbers: Sequence[int]
+) -> dict[int, list[tuple[int, str, str]]]:
+    """Return the terms of messages in the index: chunk, prose and code."""
+    statement = (
+        "SELECT rowid, prose, code FROM message_index WHERE rowid BETWEEN ? AND ? ORDER BY rowid"
+        if database.kind == "sqlite"
+        else f"SELECT no * {1 << CHUNK_BITS} + chunk, prose, code FROM message_index"
+        f" WHERE no BETWEEN ? >> {CHUNK_BITS} AND ? >> {CHUNK_BITS} ORDER BY chunk"
+    )
+    return {
+        no: [
+            (row & (1 << CHUNK_BITS) - 1, prose, code)
+            for row, prose, code in session.all(statement, (row_of(no), row_of(no + 1) - 1))
+        ]
+        for no in numbers
+    }
+
+
+def record_terms(
+    database: Database, session: Session, kind: RecordKind, numbers: Sequence[int]
+) -> dict[int, RecordTerms]:
+    """Return the terms of records that are in the index."""
+    found: dict[int, RecordTerms] = {}
+    for no in numbers:
+        if database.kind == "sqlite":
+            rows = session.all(
+                "SELECT head, body FROM record_index WHERE rowid BETWEEN ? AND ? ORDER BY rowid",
+                (record_row(kind, no), record_row(kind, no, MAX_PIECES - 1)),
+            )
+        else:
+            rows = session.all(
+                "SELECT head, body FROM record_index WHERE kind = ? AND no = ? ORDER BY piece",
+                (kind, no),
+            )
+        if rows:
+            found[no] = RecordTerms(rows[0][0], tuple(row[1] for row in rows))
+    return found
 
 
 def load(session: Session, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:

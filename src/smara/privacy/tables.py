@@ -79,6 +79,8 @@ class TableSpec:
     """The column of the time it is of, or of its first and last."""
     people: tuple[str, ...] = ()
     """The columns that name whose it is; a row with an owner is its owner's."""
+    changed: str | None = None
+    """The column of its last change: of two versions of a row, the later is taken."""
     session: str | None = None
     """The column that names the session it is of."""
     omitted: tuple[str, ...] = ()
@@ -163,7 +165,7 @@ TABLES: tuple[TableSpec, ...] = (
         "threads", "threads", times=_SPAN, people=("resource_id",), session="id",
         omitted=("last_seq", "tokens", "index_rows", "index_terms"),
         keep=Keep("messages", "updated_at", unless=_HELD_THREADS, is_walked=True,
-                  weight="t.last_seq", counted="messages"),
+                  weight="t.last_seq", counted="messages"), changed="updated_at",
     ),
     TableSpec("messages", "messages", refs=_THREAD, owner="thread_no", times=("created_at",),
         keep=Keep("tool_outputs", "created_at",
@@ -174,7 +176,7 @@ TABLES: tuple[TableSpec, ...] = (
     ),
     TableSpec("tasks", "tasks", times=_SPAN, people=("created_by", "assignee"),
         keep=Keep("closed_tasks", "closed_at", where="t.status = 'closed'", unless=_HELD_TASKS,
-                  is_walked=True)),
+                  is_walked=True), changed="updated_at"),
     TableSpec(
         "task_dependencies", "dependencies of tasks", key=("task_no", "type", "depends_on_no"),
         refs={**_TASK, "depends_on_no": "tasks"}, owner="task_no",
@@ -188,7 +190,7 @@ TABLES: tuple[TableSpec, ...] = (
         refs={**_TASK, "message_no": "messages"}, owner="task_no",
     ),
     TableSpec("working_memory", "pages of working memory", times=_SPAN, people=("resource_id",),
-        keep=Keep(why="one page for each person and thread")),
+        keep=Keep(why="one page for each person and thread"), changed="updated_at"),
     TableSpec(
         "working_memory_versions", "versions of pages", key=("memory_no", "version"),
         refs={"memory_no": "working_memory"}, owner="memory_no",
@@ -201,7 +203,7 @@ TABLES: tuple[TableSpec, ...] = (
                   why="budgets count the calls of a day")),
     TableSpec("observation_records", "records of observation", refs=_THREAD, times=_SPAN,
           people=("resource_id",),
-        keep=Keep(why="one for each thread or person")),
+        keep=Keep(why="one for each thread or person"), changed="updated_at"),
     TableSpec("observation_batches", "batches of observations", refs={**_RECORD, **_THREAD},
           owner="record_no"),
     TableSpec(
@@ -219,7 +221,7 @@ TABLES: tuple[TableSpec, ...] = (
         "memories", "memories", refs={"replaced_by_no": "memories"}, times=_SPAN,
         people=("created_by",), session="session_id",
         keep=Keep("retired_memories", "deprecated_at", where="t.deprecated_at IS NOT NULL",
-                  unless=_HELD_MEMORIES, is_walked=True),
+                  unless=_HELD_MEMORIES, is_walked=True), changed="updated_at",
     ),
     TableSpec("memory_events", "changes of memories",
               refs={**_MEMORY, "undone_by": "memory_events"}, owner="memory_no"),
@@ -233,7 +235,7 @@ TABLES: tuple[TableSpec, ...] = (
           times=("first_at",), session="session_id",
         keep=Keep(why="one short row for each session; trust counts them")),
     TableSpec("memory_state", "the state of trust", key=(),
-          omitted=("total", "active", "to_review"), keep=_FEW,
+          omitted=("total", "active", "to_review"), keep=_FEW, changed="level_since",
         # The row is made when the first memory is looked for; until then it says nothing.
         only="NOT (t.trust_level = 1 AND t.level_since = 0 AND t.pruned_at = 0)"),
     TableSpec("memory_tombstones", "names of deleted memories", times=("deleted_at",),
@@ -249,9 +251,9 @@ TABLES: tuple[TableSpec, ...] = (
     TableSpec("behavior_sessions", "watched sessions", key=("session_id",),
           times=("started_at", "last_event_at"), session="session_id",
         keep=Keep("sessions", "last_event_at", days=730, where="t.state = 'final'",
-                  unless=_HELD_SESSIONS)),
+                  unless=_HELD_SESSIONS), changed="last_event_at"),
     TableSpec("behavior_signals", "signals", key=("kind", "key"), times=("first_at", "last_at"),
-        keep=Keep(why="they go with the last session that showed them")),
+        keep=Keep(why="they go with the last session that showed them"), changed="last_at"),
     TableSpec(
         "behavior_findings", "findings of signals", key=("signal_no", "session_no"),
         refs={"session_no": "behavior_sessions", "signal_no": "behavior_signals"},
@@ -260,24 +262,24 @@ TABLES: tuple[TableSpec, ...] = (
     TableSpec("behavior_pads", "scratchpads", key=("session_no", "part", "number"),
           refs={"session_no": "behavior_sessions"}, owner="session_no"),
     TableSpec("observer_calibrations", "plans and steps by module", key=("module", "methodology"),
-          times=("last_at",), keep=_OF_FILES),
+          times=("last_at",), keep=_OF_FILES, changed="last_at"),
     TableSpec("observer_co_access_edges", "files used together", key=("file_a", "file_b"),
-          times=("last_observed_at",), keep=_OF_FILES),
+          times=("last_observed_at",), keep=_OF_FILES, changed="last_observed_at"),
     TableSpec("observer_error_patterns", "errors and what mended them", key=("error_fingerprint",),
           times=("first_seen_at", "last_seen_at"),
-        keep=Keep("errors", "last_seen_at", days=730)),
+        keep=Keep("errors", "last_seen_at", days=730), changed="last_seen_at"),
     TableSpec("observer_file_nodes", "uses of files", key=("file_path",),
-              times=("last_accessed_at",), keep=_OF_FILES),
+              times=("last_accessed_at",), keep=_OF_FILES, changed="last_accessed_at"),
     TableSpec("observer_module_files", "uses of files by module", key=("module", "file_path"),
-          times=("last_at",), keep=_OF_FILES),
+          times=("last_at",), keep=_OF_FILES, changed="last_at"),
     TableSpec("observer_module_session_counts", "sessions by module", key=("module",),
-          times=("last_at",), keep=_OF_FILES),
+          times=("last_at",), keep=_OF_FILES, changed="last_at"),
     TableSpec("observer_synthesis_log", "runs of the synthesis", key=("module", "trigger_count"),
           times=("synthesized_at",), keep=_OF_FILES),
     TableSpec("moment_sessions", "sessions that were told something", key=("session_id",),
           times=("started_at", "last_at"), session="session_id",
-        keep=Keep("receipts", "last_at", days=180)),
-    TableSpec("moment_state", "the state of experiments", key=(), keep=_FEW),
+        keep=Keep("receipts", "last_at", days=180), changed="last_at"),
+    TableSpec("moment_state", "the state of experiments", key=(), keep=_FEW, changed="changed_at"),
     TableSpec("moment_receipts", "receipts", times=("made_at",), session="session_id",
         keep=Keep("receipts", "made_at", days=180)),
     TableSpec("moment_items", "statements of receipts", key=("receipt_no", "position"),

@@ -78,26 +78,24 @@ def restore_command(call: Invocation, file: str, yes: bool) -> Reply:
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
 @click.argument("projects", metavar="[PROJECT]...", nargs=-1)
+@click.option("--into", metavar="NAME", help="Merge the one PROJECT into this project of TO.")
 @common
-def copy_command(call: Invocation, source: str, target: str, projects: tuple[str, ...]) -> Reply:
+def copy_command(call: Invocation, projects: tuple[str, ...], **given: Any) -> Reply:
     """Copy the store FROM into the store TO, or only some projects.
 
     Each is a SQLite file or a PostgreSQL URL; a new file is for you alone.
     Ids, dates, history, indexes and vectors come along. FROM is only read,
     while others may write to it. A copy that was interrupted goes on where
     it was when you call it again. At the end every row of both is compared.
+
+    If TO has projects, those of FROM are merged with them: a message or
+    memory that both have is one, and of what both changed the later change
+    is taken. What cannot be decided stays as it is in TO and is listed.
     """
     names = [*projects, *filter(None, [call.project])]
-    report = copy_store(source, target, projects=names or None)
+    report = copy_store(projects=names or None, **given)
     yield {**camel_case(report), "rows": report.rows, "sha256": report.sha256}
-    output.say(
-        f"Copied {report.source} to {report.target}"
-        f"{', from where it was interrupted' if report.is_resumed else ''}:",
-        f"{output.count(len(report.projects), 'project')},"
-        f" {_summary({name: each.rows for name, each in report.tables.items()})}.",
-        "Every row was read in both stores and is equal; checksum of all tables:",
-        report.sha256,
-    )
+    output.say(*report.lines(output.count))
 
 
 @click.command("export")
