@@ -138,6 +138,9 @@ class _Expirer(Eraser):
             # What was said since then, and waits to be stored, is new.
             stones.add(self._session, "thread", [name], int(at), salt)
 
+    def _put_pages(self) -> None:
+        """Leave the pages of people: what they hold is of today."""
+
 
 class KindTable:
     """A table of a kind, with the rows of one project."""
