@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from tests import vendor_rules
 
-Wire = Literal["anthropic", "openai", "google"]
+Wire = Literal["anthropic", "openai", "google", "ollama"]
 WIRES: tuple[Wire, ...] = ("anthropic", "openai", "google")
 LOOP_TOKENS = 300_000
 KEYS = {
@@ -40,7 +40,6 @@ def warm_up() -> None:
     import pydantic_ai.direct
     import pydantic_ai.models.anthropic
     import pydantic_ai.models.google
-    import pydantic_ai.models.ollama
     import pydantic_ai.providers.openai_compatible  # noqa: F401
 
 
@@ -318,6 +317,8 @@ class _Handler(BaseHTTPRequestHandler):
 def _wire_of(path: str) -> Wire:
     if path.endswith("/messages") or "/messages?" in path:
         return "anthropic"
+    if path.endswith("/api/chat"):
+        return "ollama"
     return "google" if ":generateContent" in path else "openai"
 
 
@@ -475,8 +476,29 @@ def _google_error(step: Step) -> tuple[int, dict[str, Any]]:
     return code, {"error": {"code": code, "message": step.error or "trouble", "status": kind}}
 
 
-_REPLIES = {"anthropic": _anthropic, "openai": _openai, "google": _google}
-_ERRORS = {"anthropic": _anthropic_error, "openai": _openai_error, "google": _google_error}
+def _ollama(step: Step, asked: Asked) -> dict[str, Any]:
+    text = asked.prompt if step.text is None else step.text
+    read, written = _usage(step, asked)
+    return {
+        "model": asked.body.get("model"),
+        "message": {"role": "assistant", "content": text},
+        "done": True,
+        "done_reason": "length" if step.finish == "length" else "stop",
+        **({"prompt_eval_count": read, "eval_count": written} if step.has_usage else {}),
+    }
+
+
+def _ollama_error(step: Step) -> tuple[int, dict[str, Any]]:
+    return step.status, {"error": step.error or "trouble"}
+
+
+_REPLIES = {"anthropic": _anthropic, "openai": _openai, "google": _google, "ollama": _ollama}
+_ERRORS = {
+    "anthropic": _anthropic_error,
+    "openai": _openai_error,
+    "google": _google_error,
+    "ollama": _ollama_error,
+}
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -152,6 +152,14 @@ class Settings:
     """The model that thinks, such as ``anthropic:claude-haiku-4-5``, or tiers by size; ``None``
     works offline.
     """
+    observe_model: str | None = None
+    """Another model for observing; ``offline`` observes without one."""
+    observe_model_settings: str | None = None
+    """Settings of its requests as JSON: ``{"temperature": 0.3, "thinking": "low"}``."""
+    reflect_model: str | None = None
+    """Another model for reflecting; ``offline`` reflects without one."""
+    reflect_model_settings: str | None = None
+    """Settings of its requests as JSON."""
     model_api_key: str | None = field(default=None, repr=False)
     """Key of an OpenAI-compatible server; the vendors' own keys stand in their own variables."""
     model_deadline_seconds: float = 60.0

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from smara.errors import ConfigError
 from smara.observations.models import Extractor
 from smara.testing import FakeClock, open_temporary
 from tests import models_server as server_side
@@ -306,3 +307,45 @@ def test_extractors_fail_one_by_one(clock: FakeClock) -> None:
         assert memory.observations.observe("t").success
         assert memory.observations.extracted("t") == [{"files": {"paths": ["src/theme.ts"]}}]
         assert memory.observations.active("t")
+
+
+def test_cut_off_and_empty_replies_are_asked_for_again_with_more_room(thinking: Opened) -> None:
+    """Through the same door as in production, before anything counts as a failure."""
+    steps = [server_side.truncated(GOOD[:60]), server_side.empty(), server_side.ok(GOOD)]
+    with server_side.scripted_server(steps) as server:
+        memory = thinking(server, "openai")
+        assert memory.observations.observe("t").success
+    rooms = [each.body["max_completion_tokens"] for each in server.requests]
+    assert rooms == [4_000, 8_000, 16_000]
+    assert memory.observations.failures() == []
+    assert memory.observations.active("t")[0].method.startswith("model:openai")
+
+
+def test_observer_and_reflector_have_models_and_settings_of_their_own(clock: FakeClock) -> None:
+    with server_side.scripted_server(server_side.ok(GOOD)) as server:
+        settings = {
+            **SETTINGS,
+            "observe_model": server.model("anthropic", "small"),
+            "observe_model_settings": '{"temperature": 0.3, "top_p": 0.9}',
+            "reflect_model": server.model("openai", "large"),
+        }
+        with open_temporary(clock=clock, **settings) as memory:
+            memory.messages.add(thread_id="t", role="user", content="Add dark mode to src/theme.ts")
+            memory.messages.add(
+                thread_id="t", role="assistant", content="I added toggleTheme() to src/theme.ts."
+            )
+            assert memory.observations.observe("t").success
+            memory.observations.reflect("t", is_forced=True)
+        bodies = [each.body for each in server.requests]
+    assert [each["model"] for each in bodies[:2]] == ["small", "large"]
+    assert (bodies[0]["temperature"], bodies[0]["top_p"]) == (0.3, 0.9)
+    assert "temperature" not in bodies[1]
+
+
+def test_settings_of_requests_that_cannot_be_read_are_told(clock: FakeClock) -> None:
+    given = {"model": "openai:gpt-5-mini", "observe_model_settings": '{"max_tokens": 9}'}
+    with (
+        open_temporary(clock=clock, **given) as memory,
+        pytest.raises(ConfigError, match="observe_model_settings"),
+    ):
+        memory.observations.planned("t")

@@ -70,6 +70,7 @@ class Models:
         self._redact = redact
         self._actor = project.actor
         self._given = model
+        self._loaded: dict[str, Tiers] = {}
         self._given_reranker = reranker
         self._given_embedder = embedder
 
@@ -81,13 +82,26 @@ class Models:
     @property
     def names(self) -> list[str]:
         """The names of the models in force; none when offline."""
+        return self.names_for("")
+
+    def names_for(self, purpose: str) -> list[str]:
+        """Return the names of the models for a purpose.
+
+        Args:
+            purpose: What they are asked for: ``observe`` and ``reflect`` may have their own.
+
+        Returns:
+            The names; none when offline.
+        """
         if self._given is not None:
             return [self._given.name]
-        return (
-            []
-            if self.is_offline
-            else [spec.name for _, spec in parse_tiers(self._settings.model or "")]
-        )
+        setting = self._setting(purpose)
+        return [] if is_offline(setting) else [spec.name for _, spec in parse_tiers(setting or "")]
+
+    def _setting(self, purpose: str) -> str | None:
+        settings = self._settings
+        own = {"observe": settings.observe_model, "reflect": settings.reflect_model}
+        return own.get(purpose) or settings.model
 
     def complete(
         self, request: ChatRequest, purpose: str = "observe", abort: Abort | None = None
@@ -110,7 +124,7 @@ class Models:
             MissingSettingError: If no model is configured.
         """
         self.budget.require_on()
-        if self.is_offline:
+        if not self.names_for(purpose):
             raise MissingSettingError(
                 "No model is configured. Set model (SMARA_MODEL), for example to "
                 "anthropic:claude-haiku-4-5.",
@@ -123,7 +137,7 @@ class Models:
         system, prompt = (sendable(each, self._redact) for each in (request.system, request.prompt))
         redacted = replace(request, system=system, prompt=prompt)
         size = size_of(redacted, self._counter)
-        model = model_for(self._tiers, size.tokens)
+        model = model_for(self._tiers(self._setting(purpose) or ""), size.tokens)
         return with_retries(
             lambda: self._attempt(model, redacted, size, purpose, ends_at, abort),
             ends_at,
@@ -304,13 +318,14 @@ class Models:
             }
         return status
 
-    @cached_property
-    def _tiers(self) -> Tiers:
+    def _tiers(self, setting: str) -> Tiers:
         if self._given is not None:
             return [(None, self._given)]
-        from smara.models.vendor import load_tiers
+        if setting not in self._loaded:
+            from smara.models.vendor import load_tiers
 
-        return load_tiers(self._settings.model or "", self._settings.model_api_key)
+            self._loaded[setting] = load_tiers(setting, self._settings.model_api_key)
+        return self._loaded[setting]
 
     def _attempt(
         self,

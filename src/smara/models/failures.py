@@ -73,6 +73,15 @@ def failure(
     )
 
 
+def taken_back(model: str, may_be_billed: bool) -> ModelAbortedError:
+    """Return the error of a call that its caller took back."""
+    return ModelAbortedError(
+        f"The call of {model} was taken back. Nothing was changed; ask again when it is wanted.",
+        model=model,
+        may_be_billed=may_be_billed,
+    )
+
+
 def timed_out(
     model: str, seconds: float, may_be_billed: bool, advice: Mapping[str, str] | None = None
 ) -> ModelError:

@@ -39,6 +39,7 @@ def request_json(
     headers: Mapping[str, str] | None = None,
     most_bytes: int = MOST_BYTES,
     advice: Mapping[str, str] | None = None,
+    abort: Abort | None = None,
 ) -> Any:
     """Post JSON, or get it without a body; return the answer.
 
@@ -94,7 +95,11 @@ def request_json(
     if deadline_seconds <= 0:
         raise failures.timed_out(model, 0, may_be_billed=False, advice=advice)
     try:
-        answer = run_within(exchange, deadline_seconds, SystemClock(), thread_name=THREAD_NAME)
+        answer = run_within(
+            exchange, deadline_seconds, SystemClock(), thread_name=THREAD_NAME, abort=abort
+        )
+    except InterruptedError:
+        raise failures.taken_back(model, was_sent) from None
     except TimeoutError as error:
         raise failures.timed_out(model, deadline_seconds, was_sent, advice=advice) from error
     except (OSError, IncompleteRead) as error:

@@ -19,12 +19,12 @@ from smara.errors import (
     BadReplyError,
     InvalidInputError,
     MissingExtraError,
-    ModelAbortedError,
     ModelError,
 )
 from smara.models import failures
 from smara.models.chat import ChatModel, ChatReply, ChatRequest, Finish, Usage
-from smara.models.http import is_this_machine
+from smara.models.embedders.servers import ollama_endpoint
+from smara.models.http import bearer, is_this_machine, request_json
 from smara.models.registry import PACKAGES, ModelSpec, Tiers, parse_tiers
 
 if TYPE_CHECKING:
@@ -46,6 +46,9 @@ _FINISHES: dict[str | None, Finish] = {
 # is cut off.
 _BYTES_PER_TOKEN = 32
 _BYTES_AROUND = 1_000_000
+_LEAST_WINDOW_TOKENS = 8_192
+# Other models cut a text into up to so many times the tokens that we count.
+_TOKENS_OF_OTHERS = 1.3
 
 
 def load_tiers(setting: str, api_key: str | None = None) -> Tiers:
@@ -68,8 +71,72 @@ def load_tiers(setting: str, api_key: str | None = None) -> Tiers:
                     '"smara[models]"`.',
                     package=package,
                 )
-        tiers.append((below, VendorModel(spec, api_key)))
+        kind = OllamaModel if spec.vendor == "ollama" else VendorModel
+        tiers.append((below, kind(spec, api_key)))
     return tiers
+
+
+class OllamaModel:
+    """A model of Ollama, asked by Ollama's own interface.
+
+    The one it shares with OpenAI takes no length of the context, and cuts long prompts silently.
+    """
+
+    def __init__(self, spec: ModelSpec, api_key: str | None = None) -> None:
+        self.spec = spec
+        self.name = spec.name
+        self._url = ollama_endpoint(spec.base_url or ollama_url(), "/api/chat")
+        self._headers = bearer(api_key)
+
+    def complete(self, request: ChatRequest, abort: Abort | None = None) -> ChatReply:
+        spoken = (("system", request.system), ("user", request.prompt))
+        needed = round(estimate_o200k(request.system + request.prompt) * _TOKENS_OF_OTHERS)
+        window = _LEAST_WINDOW_TOKENS
+        # Powers of two: the model is loaded anew for every other length.
+        while window < needed + request.max_output_tokens:
+            window *= 2
+        options = {
+            **request.settings,
+            "num_ctx": window,
+            "num_predict": request.max_output_tokens,
+            **({} if request.temperature is None else {"temperature": request.temperature}),
+        }
+        reply = request_json(
+            self._url,
+            {
+                "model": self.spec.model,
+                "stream": False,
+                "messages": [{"role": role, "content": text} for role, text in spoken if text],
+                "options": options,
+                **request.provider_options,
+            },
+            model=self.name,
+            deadline_seconds=request.deadline_seconds or _DEADLINE_SECONDS,
+            headers=self._headers,
+            most_bytes=_BYTES_AROUND + _BYTES_PER_TOKEN * request.max_output_tokens,
+            advice={"unknown_model": f"Fetch it with `ollama pull {self.spec.model}`."},
+            abort=abort,
+        )
+        message = reply.get("message") if isinstance(reply, dict) else None
+        if not isinstance(message, dict) or not isinstance(message.get("content"), str):
+            raise failures.unreadable(self.name, "the reply holds no message")
+        read, written = (int(reply.get(name) or 0) for name in ("prompt_eval_count", "eval_count"))
+        return ChatReply(
+            message["content"],
+            _usage(request, message["content"], read, written),
+            "length" if reply.get("done_reason") == "length" else "stop",
+            model=reply.get("model") or self.spec.model,
+        )
+
+
+def _usage(
+    request: ChatRequest, text: str, read: int, written: int, cache: tuple[int, int] = (0, 0)
+) -> Usage:
+    """Return what a call used; counted by ourselves where the server did not say."""
+    if read > 0 and (written > 0 or not text):
+        return Usage(read, written, *cache)
+    prompt = request.system + request.prompt
+    return Usage(round(estimate_o200k(prompt)), round(estimate_o200k(text)), is_estimated=True)
 
 
 class VendorModel:
@@ -90,12 +157,7 @@ class VendorModel:
         try:
             return run_coroutine_within(call.run, seconds, abort)
         except InterruptedError:
-            raise ModelAbortedError(
-                f"The call of {self.name} was taken back. Nothing was changed; ask again when it "
-                "is wanted.",
-                model=self.name,
-                may_be_billed=call.was_sent,
-            ) from None
+            raise failures.taken_back(self.name, call.was_sent) from None
         except TimeoutError:
             raise failures.timed_out(self.name, seconds, call.was_sent) from None
 
@@ -190,9 +252,7 @@ class _VendorCall:
         async def bounded(response: httpx2.Response) -> None:
             response.stream = Bounded(response.stream)
 
-        address = urlsplit(
-            spec.base_url or (f"{ollama_url()}/v1" if spec.vendor == "ollama" else "")
-        )
+        address = urlsplit(spec.base_url or "")
         is_plain = address.scheme == "http" and is_this_machine(address.hostname or "")
         # For a server on this machine that speaks without TLS: loading the authorities takes 30 ms
         # of every call.
@@ -206,17 +266,13 @@ class _VendorCall:
 
     def _reply(self, answer: ModelResponse) -> ChatReply:
         text, counted = answer.text or "", answer.usage
-        usage = Usage(
+        usage = _usage(
+            self._request,
+            text,
             counted.input_tokens,
             counted.output_tokens,
-            counted.cache_read_tokens,
-            cache_write_tokens=counted.cache_write_tokens,
+            cache=(counted.cache_read_tokens, counted.cache_write_tokens),
         )
-        if counted.input_tokens <= 0 or (text and counted.output_tokens <= 0):
-            prompt = self._request.system + self._request.prompt
-            usage = Usage(
-                round(estimate_o200k(prompt)), round(estimate_o200k(text)), is_estimated=True
-            )
         return ChatReply(
             text,
             usage,
@@ -249,14 +305,6 @@ def _make_model(spec: ModelSpec, api_key: str | None, client: httpx2.AsyncClient
         from pydantic_ai.providers.google import GoogleProvider
 
         return GoogleModel(spec.model, provider=GoogleProvider(base_url=url, http_client=client))
-    if spec.vendor == "ollama":
-        from pydantic_ai.models.ollama import OllamaModel
-        from pydantic_ai.providers.ollama import OllamaProvider
-
-        ollama = OllamaProvider(
-            base_url=url or f"{ollama_url()}/v1", api_key=api_key, http_client=client
-        )
-        return OllamaModel(spec.model, provider=ollama)
     from pydantic_ai.models.openai import OpenAIChatModel
 
     if spec.vendor == "openai":

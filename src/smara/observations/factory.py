@@ -5,16 +5,18 @@ Chooses the observer and reflector (model or offline) and the thresholds.
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from smara.config import Settings
 from smara.core.background import Background
 from smara.core.deadline import Abort
 from smara.database.projects import ProjectContext
-from smara.errors import ConfigError
+from smara.errors import ConfigError, InvalidInputError
 from smara.messages.store import MessageStore
 from smara.messages.threads import Threads
 from smara.models.caller import Models
@@ -35,7 +37,7 @@ class _PurposeModel:
     """The models of a memory as one model with one purpose."""
 
     def __init__(self, models: Models, purpose: str) -> None:
-        self.name = ", ".join(models.names)
+        self.name = ", ".join(models.names_for(purpose))
         self._models = models
         self._purpose = purpose
 
@@ -76,6 +78,24 @@ def parse_modes(text: str | None) -> dict[str, int]:
     return found
 
 
+def request_options(text: str | None, name: str) -> dict[str, Any]:
+    """Read the settings of requests from the JSON of a setting.
+
+    >>> request_options('{"temperature": 0.3}', "observe_model_settings")
+    {'temperature': 0.3}
+    """
+    try:
+        found = json.loads(text or "{}")
+        ChatRequest("", settings={key: found[key] for key in found if key != "temperature"})
+        if not isinstance(found.get("temperature", 0.0), int | float):
+            raise ValueError("temperature is no number")
+    except (ValueError, TypeError, AttributeError, InvalidInputError) as error:
+        raise ConfigError(
+            f'{name} must be a JSON object such as {{"temperature": 0.3}}: {error}'
+        ) from None
+    return dict(found)
+
+
 def make_observations(
     project: ProjectContext,
     messages: MessageStore,
@@ -111,11 +131,16 @@ def make_observations(
     owner = f"{socket.gethostname()}:{os.getpid()}:{project.new_id()[-8:]}"
     observer: Observer = OfflineObserver()
     reflector: Reflector = OfflineReflector()
-    if not models.is_offline:
-        from smara.observations.observer import ModelObserver, ModelReflector
+    if models.names_for("observe"):
+        from smara.observations.observer import ModelObserver
 
-        observer = ModelObserver(_PurposeModel(models, "observe"))
-        reflector = ModelReflector(_PurposeModel(models, "reflect"))
+        options = request_options(settings.observe_model_settings, "observe_model_settings")
+        observer = ModelObserver(_PurposeModel(models, "observe"), options=options)
+    if models.names_for("reflect"):
+        from smara.observations.observer import ModelReflector
+
+        options = request_options(settings.reflect_model_settings, "reflect_model_settings")
+        reflector = ModelReflector(_PurposeModel(models, "reflect"), options=options)
 
     def limits_for(mode: AgentMode) -> Thresholds:
         if mode in overrides:

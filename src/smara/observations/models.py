@@ -124,6 +124,10 @@ class ReflectRequest:
     flavor: Flavor = "coding"
     target_tokens: int = 20_000
     instructions: str = ""
+    conversation: str = ""
+    """The title or id of the thread they come from, where there are several."""
+    current_task: str = ""
+    """What the agent works on as far as is known."""
 
 
 class Observer(Protocol):

@@ -6,9 +6,10 @@ fewer. Either returns a checked draft, or raises and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from smara.core.clock import Clock, SystemClock
 from smara.core.deadline import Abort
@@ -54,7 +55,7 @@ class ModelObserver:
         *,
         attempts: int = 2,
         deadline_seconds: float | None = None,
-        temperature: float | None = None,
+        options: Mapping[str, Any] | None = None,
         output_tokens: int | None = None,
         limits: TranscriptLimits | None = None,
         clock: Clock | None = None,
@@ -65,7 +66,7 @@ class ModelObserver:
             model,
             attempts,
             deadline_seconds,
-            temperature=temperature,
+            options=options or {},
             output_tokens=output_tokens,
             clock=clock or SystemClock(),
         )
@@ -138,7 +139,7 @@ class ModelReflector:
         *,
         attempts: int = 2,
         deadline_seconds: float | None = None,
-        temperature: float | None = None,
+        options: Mapping[str, Any] | None = None,
         output_tokens: int | None = None,
         counter: TokenCounter | None = None,
         clock: Clock | None = None,
@@ -149,7 +150,7 @@ class ModelReflector:
             model,
             attempts,
             deadline_seconds,
-            temperature=temperature,
+            options=options or {},
             output_tokens=output_tokens,
             clock=clock or SystemClock(),
         )
@@ -170,7 +171,7 @@ class ModelReflector:
             text = without_echo(
                 check_reply(reply.text, reply.finish, len(request.notes)), spoken.own_words
             )
-            facts = SourceText([*source, request.instructions])
+            facts = SourceText([*source, request.instructions, request.current_task])
             draft = check_facts(parse_reply(text, context), facts)
             check_language(draft.notes, "\n".join(source))
             check_condensed_size(draft, request.notes)

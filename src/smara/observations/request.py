@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from secrets import token_hex
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from smara.core import log
 from smara.core.clock import Clock, SystemClock
@@ -275,8 +275,15 @@ def reflector_request(
     own = _system("reflector", request.flavor, "HH:MM")
     lines = neutralize(render(request.notes, request.timezone))
     tokens = round(estimate_o200k(lines))
-    mark = draw_mark([lines, own, request.instructions], draw)
+    mark = draw_mark([lines, own, request.instructions, request.current_task], draw)
     guidance = f" {prompt_named(f'level_{level}').text}" if level else ""
+    about = ""
+    if request.conversation:
+        title = neutralize(" ".join(request.conversation.split()))
+        about = "\n" + prompt_named("reflect_thread").render({"title": title}) + "\n"
+    if request.current_task:
+        task = neutralize(request.current_task)
+        about += "\n" + prompt_named("reflect_task").render({"mark": mark, "task": task}) + "\n"
     prompt = prompt_named("reflect").render(
         {
             "mark": mark,
@@ -284,6 +291,7 @@ def reflector_request(
             "tokens": f"{tokens:,}",
             "target": f"{target_tokens:,}",
             "level": guidance,
+            "about": about,
             "reminder": reminder,
         }
     )
@@ -312,6 +320,8 @@ def _wishes(instructions: str) -> str:
 
 _LEAST_OUTPUT, _MOST_OUTPUT = 4_000, 16_000
 _LEAST_SECONDS = 1.0
+_HINTS = {"truncated": "it was cut off before its end.", "empty": "it was empty."}
+"""What is said of replies that lacked room, by the reason for which they were refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +336,8 @@ class ReplyAttempts:
     model: ChatModel
     attempts: int = 2
     deadline_seconds: float | None = None
-    temperature: float | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of every request; ``temperature`` is among them."""
     output_tokens: int | None = None
     """How long a reply may be; by default in proportion to what it stands for."""
     clock: Clock = field(default_factory=SystemClock)
@@ -352,30 +363,35 @@ class ReplyAttempts:
         reply into a draft or raises ``BadReplyError``. Raises the last one when no attempt
         succeeded, and every other error of the model as it comes: repeating those is not ours.
         """
-        reminder = ""
+        reminder, room = "", 1
         failure: BadReplyError | None = None
-        for attempt in range(max(1, self.attempts)):
-            if failure is not None and self.is_over(ends_at):
+        for attempt in range(max(1, self.attempts) + 1):
+            # One attempt more for a reply that lacked nothing but room.
+            is_last = attempt >= self.attempts and room == 1
+            if failure is not None and (is_last or self.is_over(ends_at)):
                 break
             spoken = speak(reminder)
-            is_cut_off = failure is not None and failure.facts.get("reason") == "truncated"
             # Half of its source: a history of 30,000 tokens gets 15,000 (its observations have
             # 1,000 to 6,000); a model that thinks before it writes needs room even for a short
-            # one. A reply that was cut off gets twice as much the next time.
+            # one. A reply that was cut off or empty gets twice as much each time.
             usual = min(_MOST_OUTPUT, max(_LEAST_OUTPUT, spoken.material_tokens // 2))
-            tokens = self.output_tokens or usual * (2 if is_cut_off else 1)
+            tokens = self.output_tokens or usual * room
             request = ChatRequest(
                 spoken.prompt,
                 spoken.system,
                 None if ends_at is None else max(0.01, ends_at - self.clock.monotonic()),
                 max_output_tokens=tokens,
-                temperature=self.temperature,
+                temperature=self.options.get("temperature"),
+                settings={
+                    name: each for name, each in self.options.items() if name != "temperature"
+                },
             )
-            reply = self.model.complete(request, abort)
             try:
-                return read(reply, spoken)
+                return read(self.model.complete(request, abort), spoken)
             except BadReplyError as error:
-                failure, hint = error, str(error.facts.get("hint") or "it could not be read.")
+                failure, reason = error, str(error.facts.get("reason"))
+                hint = str(error.facts.get("hint") or _HINTS.get(reason, "it could not be read."))
+                room = room * 2 if reason in _HINTS else 1
                 reminder = "\n\n" + prompt_named("retry").render({"reason": hint})
                 log.warning(
                     "reply.refused",

@@ -114,7 +114,7 @@ def test_naming_a_model_loads_nothing_heavy(tmp_path):
     code = f"""import sys, smara
 with smara.open({str(tmp_path / "s.db")!r}, model={TIERS!r}) as memory:
     memory.models.status()
-    memory.models._tiers
+    memory.models._tiers({TIERS!r})
 print([name for name in ("pydantic_ai", "anthropic", "openai", "google.genai", "asyncio") if name in sys.modules])"""  # noqa: E501
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -71,6 +71,7 @@ def test_system_prompt_and_limit_are_sent(vendor):
     assert (asked.prompt, "Be brief." in asked.text) == ("What is new?", True)
     limits = [asked.body.get("max_tokens"), asked.body.get("max_completion_tokens")]
     limits.append(asked.body.get("generationConfig", {}).get("maxOutputTokens"))
+    limits.append(asked.body.get("options", {}).get("num_predict"))
     assert 300 in limits
 
 
@@ -93,6 +94,20 @@ def test_temperature_settings_and_provider_options_reach_the_wire(vendor):
         model_of(server, vendor).complete(request)
     body = server.requests[0].body
     assert (body["temperature"], body["top_p"], body["metadata"]) == (0.2, 0.9, {"user_id": "u"})
+
+
+@pytest.mark.parametrize(
+    ("words", "window"), [(10, 8_192), (12_000, 32_768)], ids=["short", "long"]
+)
+def test_ollama_is_told_how_long_the_context_is(words, window, monkeypatch):
+    """Its other interface takes no length, and cuts what is longer than 4,096 tokens silently."""
+    request = ChatRequest("word " * words, max_output_tokens=4_000, temperature=0.3)
+    with scripted_server(ok("Fine.", 11, 2)) as server:
+        monkeypatch.setenv("OLLAMA_HOST", server.url.removeprefix("http://"))
+        load_tiers("ollama:qwen3")[0][1].complete(request)
+    [asked] = server.requests
+    assert asked.path == "/api/chat"
+    assert asked.body["options"] == {"num_ctx": window, "num_predict": 4_000, "temperature": 0.3}
 
 
 def test_google_takes_no_provider_options():
@@ -142,6 +157,8 @@ def test_a_missing_key_is_refused_before_anything_is_sent(monkeypatch, vendor):
     ("step", "finish"), [(truncated(), "length"), (refusal(), "refusal"), (empty(), "stop")]
 )
 def test_how_a_reply_ended_is_told(vendor, step, finish):
+    if vendor == "ollama" and finish == "refusal":
+        finish = "stop"  # it has no word for it
     with scripted_server(step) as server:
         assert model_of(server, vendor).complete(REQUEST).finish == finish
 

@@ -103,7 +103,7 @@ def test_result_that_is_small_enough_is_taken_at_once():
 def test_method_names_the_model_and_the_version_of_the_prompt():
     assert (
         ModelReflector(ScriptedModel("x", name="ollama:qwen3")).method
-        == "model:ollama:qwen3 reflector@1"
+        == "model:ollama:qwen3 reflector@2"
     )
 
 
@@ -155,7 +155,8 @@ def test_result_that_is_no_smaller_than_the_notes_is_never_returned():
 def test_empty_or_shrunken_reply_is_asked_again_and_then_refused(bad):
     error, model = reflect(bad)
     assert error.reason in ("empty", "shrunken")
-    assert len(model.requests) == 2
+    # One that lacked nothing but room is given it once more.
+    assert len(model.requests) == (3 if error.reason == "empty" else 2)
     assert "could not be used" in model.requests[1].prompt
 
 
@@ -171,7 +172,7 @@ def test_reflection_that_lost_the_names_of_high_lines_is_refused():
 def test_bad_reply_at_a_later_level_keeps_what_was_reached():
     draft, model = reflect(reply(10, words=5), "", "", target=100)
     assert draft.notes
-    assert levels(model) == [0, 1, 1]
+    assert levels(model) == [0, 1, 1, 1]
 
 
 def test_model_that_goes_away_at_a_later_level_keeps_what_was_reached():
