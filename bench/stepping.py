@@ -6,16 +6,21 @@ its work by then. So it is waited for here, outside of what is measured.
 
 from __future__ import annotations
 
+import json
+from itertools import takewhile
 from pathlib import Path
 
 import smara
 from bench.corpus import Corpus
 from bench.measure import Report, p50, p95, take_turns
+from smara.testing import FakeClock
 
 SIZES = (10, 1_000, 100_000)
 ROUNDS = 200
 _LIMIT_MS = 10.0
 _BATCH = 500
+_TURNS = 170
+_LEAST_EQUAL = 0.95
 
 
 def run(folder: Path, report: Report, sizes: tuple[int, ...] = SIZES) -> None:
@@ -38,6 +43,7 @@ def run(folder: Path, report: Report, sizes: tuple[int, ...] = SIZES) -> None:
             ):
                 pass
             found.append(_steps(memory, corpus, size, report=report))
+    _prefixes(folder, report)
     growth = found[-1] / found[0]
     report.figure("process_input growth", growth)
     report.add(f"process_input, p50 from {sizes[0]:,} to {sizes[-1]:,} messages", f"× {growth:.1f}")
@@ -62,3 +68,35 @@ def _steps(memory: smara.Memory, corpus: Corpus, size: int, report: Report) -> f
         p95(step) * 1000 <= _LIMIT_MS,
     )
     return p50(step)
+
+
+def _prefixes(folder: Path, report: Report) -> None:
+    """Compare each turn's prompt with the one before, from the first observation on.
+
+    What both begin with is what a vendor's cache can keep, at most.
+    """
+    clock, before, equal, total = FakeClock(1_800_000_000_000), "", 0, 0
+    body = "\n".join(f"    value_{n} = compute_{n}(left, right)" for n in range(30))
+    with smara.open(folder / "prefixes.db", clock=clock, observe_timezone="UTC") as memory:
+        for turn in range(_TURNS):
+            clock.advance(60 * (2 + turn % 7))
+            text = f"Please change handler_{turn}() in src/api_{turn % 4}.py: validate user_{turn}."
+            message = {"role": "user", "content": text}
+            context = memory.context.process_input("t", [message])
+            prompt = json.dumps(context.as_messages(), ensure_ascii=False)
+            if context.receipt.observation_ids:
+                pairs = zip(before, prompt, strict=False)
+                shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+                equal += len(prompt[:shared].encode())
+                total += len(prompt.encode())
+            before = prompt
+            answer = f"I changed handler_{turn}():\n{body}\npytest: {turn + 5} passed."
+            memory.context.process_output("t", [message, {"role": "assistant", "content": answer}])
+            memory.observations.settled(60)
+    report.figure("prompt equal to the turn before", equal / total)
+    report.add(
+        f"bytes of the prompt equal to the turn before, {_TURNS} turns",
+        f"{equal / total:.1%}",
+        f">= {_LEAST_EQUAL:.0%}",
+        equal / total >= _LEAST_EQUAL,
+    )

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from smara.commits.commits import Commits
     from smara.config import Settings
     from smara.context.moments.moments import Moments
-    from smara.context.processors import Processors
     from smara.core.background import Background
     from smara.core.freshness import Freshness
     from smara.core.scope import Scope
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from smara.observations.worker import StoreWorker, Worker
     from smara.privacy.privacy import Privacy
     from smara.privacy.retention import Retention
+    from smara.prompt.processors import Processors
     from smara.search.code import CodeTrees
     from smara.search.index import Index
     from smara.search.locate import CodeLocator
@@ -344,7 +344,7 @@ class Rooms:
 
     @cached_property
     def context(self) -> Processors:
-        from smara.context.processors import ContextSettings, Processors
+        from smara.prompt.processors import ContextSettings, Processors
 
         return Processors(
             self.messages,

@@ -172,15 +172,31 @@ def test_switching_scope_keeps_the_old_records(place: Any, memory: Any) -> None:
     assert len(room.active("a")) == 2
 
 
-def test_reflection_over_several_threads_belongs_to_none_of_them(memory: Any) -> None:
-    room = watch(memory, Watcher(), Condenser())
+def test_reflection_over_several_threads_keeps_each_line_with_its_thread(memory: Any) -> None:
+    condenser = Condenser()
+    room = watch(memory, Watcher(), condenser)
     for thread in ("a", "b"):
-        fill(memory, 5, thread)
+        fill(memory, 40, thread)
+        memory.threads.update(thread, title=f"All about {thread}")
     room.observe("a")
-    assert room.reflect("b", is_forced=True).messages == 10
-    [row] = room.active("a")
-    assert row.thread_id is None
-    assert row.text in room.rendered("a")
+    assert room.reflect("b", is_forced=True).messages == 80
+    assert [row.thread_id for row in room.active("a")] == ["a", "b"]
+    assert [request.conversation for request in condenser.requests] == [
+        "All about a",
+        "All about b",
+    ]
+    text = room.rendered("a")
+    assert text.index('<thread id="a">') < text.index("</thread>") < text.index('<thread id="b">')
+
+
+def test_thread_of_few_lines_is_condensed_without_a_call_of_its_own(memory: Any) -> None:
+    condenser, rules = Condenser(), Condenser(method="offline")
+    room = watch(memory, Watcher(), condenser, reflects_without=rules)
+    fill(memory, 40, "a")
+    fill(memory, 1, "b")
+    room.observe("a")
+    assert room.reflect("a", is_forced=True).notes == 2
+    assert ([len(each.notes) for each in condenser.requests], len(rules.requests)) == ([40], 1)
 
 
 def test_worker_observes_a_silent_thread_together_with_its_resource(
@@ -216,13 +232,18 @@ def test_what_threads_observed_on_their_own_can_be_brought_into_the_pool(place: 
         assert problems(memory) == []
 
 
-def test_reflection_over_several_threads_is_explained_by_all_of_them(memory: Any) -> None:
+def test_reflection_over_several_threads_is_explained_by_the_messages_of_its_own(
+    memory: Any,
+) -> None:
     room = watch(memory, reflector=Condenser())
     for thread in ("a", "b"):
         fill(memory, 2, thread)
     assert room.observe("a").success
     assert room.reflect("a", is_forced=True).notes
-    (reflection, *_) = [row for row in room.active("a") if row.kind == "reflection"]
-    behind = room.why(reflection.id, limit=100)
-    assert {message.thread_id for message in behind} == {"a", "b"}
-    assert room.why(reflection.id, limit=1, offset=1) == behind[1:2]
+    for thread, row in zip(("a", "b"), room.active("a"), strict=True):
+        behind = room.why(row.id, limit=100)
+        assert [(message.thread_id, message.seq) for message in behind] == [
+            (thread, 1),
+            (thread, 2),
+        ]
+        assert room.why(row.id, limit=1, offset=1) == behind[1:2]

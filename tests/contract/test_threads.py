@@ -156,7 +156,11 @@ def test_update_changes_the_title_and_leaves_the_rest(memory, clock):
 def test_update_merges_metadata_and_takes_out_what_is_none(memory):
     memory.threads.add("t", title="kept", metadata={"a": 1, "b": 2})
     thread = memory.threads.update(
-        "t", metadata={"b": None, "currentTask": "write tests", "suggestedResponse": "go on"}
+        "t",
+        metadata={
+            "b": None,
+            "observations": {"currentTask": "write tests", "suggestedResponse": "go on"},
+        },
     )
     assert (thread.title, thread.metadata["a"], "b" in thread.metadata) == ("kept", 1, False)
     assert (thread.current_task, thread.suggested_response) == ("write tests", "go on")

@@ -505,7 +505,8 @@ class Compactions:
         Raises:
             NotFoundError: If there is no such compaction.
         """
-        statement = f"SELECT {_COLUMNS}, no, parent_no FROM compactions WHERE project_no = :project"
+        columns = f"{_COLUMNS}, no, parent_no, thread_no"
+        statement = f"SELECT {columns} FROM compactions WHERE project_no = :project"
         with self._store.database.write() as session:
             select = self._store.sql(f"{statement} AND id = ?")
             row = session.one(select, (compaction_id,)) if is_id(compaction_id) else None
@@ -513,7 +514,7 @@ class Compactions:
                 raise NotFoundError(
                     f"There is no compaction {compaction_id!r} in this project.", id=compaction_id
                 )
-            no, parent_no = row[10:]
+            no, parent_no = row[10:12]
             # An archive hides it; the other summaries of the archive stay.
             for each in (parent_no, no) if row[9] is None else ():
                 if each is None:
@@ -532,4 +533,12 @@ class Compactions:
                     ),
                     (self._project.clock.now_ms(), each),
                 )
-            return compaction_of((session.one(select, (compaction_id,)) or row)[:10])
+            undone = compaction_of((session.one(select, (compaction_id,)) or row)[:10])
+            if row[9] is None:
+                # What was observed when it was compacted is shown as it was said again.
+                [thread] = self._store.threads_by_numbers(session, [row[12]]).values()
+                after = undone.start_seq - 1
+                if thread.raw_after is not None:
+                    after = min(after, thread.raw_after)
+                self._store.put_outlook(session, thread.id, rawAfter=after)
+            return undone

@@ -114,12 +114,21 @@ class Thread:
     @property
     def current_task(self) -> str | None:
         """The agent's current task, in words."""
-        return self.metadata.get("currentTask")
+        return text if isinstance(text := self._noted("currentTask"), str) else None
 
     @property
     def suggested_response(self) -> str | None:
         """A suggestion how the agent might go on."""
-        return self.metadata.get("suggestedResponse")
+        return text if isinstance(text := self._noted("suggestedResponse"), str) else None
+
+    @property
+    def raw_after(self) -> int | None:
+        """The message behind which all are shown raw, observed or not."""
+        return seq if isinstance(seq := self._noted("rawAfter"), int) else None
+
+    def _noted(self, name: str) -> Any:
+        found = self.metadata.get("observations")
+        return found.get(name) if isinstance(found, Mapping) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,6 +116,22 @@ class MessageStore(ProjectStore):
             (title, metadata, now_ms, thread_id),
         )
 
+    def put_outlook(self, session: Session, thread_id: str, **values: Any) -> None:
+        """Put what observing notes on a thread; None takes a value out.
+
+        ``rawAfter`` is the message behind which all are shown raw, observed or not.
+        """
+        self.hold_thread(session, thread_id)
+        thread = self.find_thread(session, thread_id)
+        before = dict(thread.metadata.get("observations") or {}) if thread else {}
+        outlook = {name: each for name, each in {**before, **values}.items() if each is not None}
+        if thread is None or outlook == before:
+            return
+        metadata = {**thread.metadata, "observations": outlook}
+        self.update_thread(
+            session, thread_id, thread.title, json.dumps(metadata), thread.updated_at
+        )
+
     def find_thread(self, session: Session, thread_id: str) -> Thread | None:
         row = session.one(
             self.sql(

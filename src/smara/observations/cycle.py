@@ -37,11 +37,15 @@ from smara.observations.retries import MOST_ATTEMPTS, FailureLog, Outage, is_out
 from smara.observations.store import (
     Cursor,
     FailureKey,
-    ObservationBatch,
     ObservationStore,
     StoredRecord,
 )
-from smara.observations.thresholds import PendingTokens, Thresholds, chunks_to_activate
+from smara.observations.thresholds import (
+    PendingTokens,
+    Thresholds,
+    chunk_size,
+    chunks_to_activate,
+)
 from smara.secrets import redact, redact_value
 
 LEASE_SECONDS = 60.0
@@ -226,21 +230,23 @@ class ObservationCycle(LeasedCycle):
         is_buffered: bool,
         retain_tokens: int = 0,
         is_now: bool = False,
+        is_alone: bool = False,
     ) -> CycleOutcome:
         """Observe what is pending, oldest first, but for the retained tokens.
 
         Buffered observations are not shown yet; otherwise they are active at once. If another
         worker is at it already, the outcome says so: trying again later can help. What failed
-        before waits for its time, unless ``is_now``.
+        before waits for its time, unless ``is_now``. ``is_alone`` leaves the other threads of a
+        resource as they are.
         """
         action: Literal["buffer", "observe"] = "buffer" if is_buffered else "observe"
 
         def work(lease: Lease, beat: Heartbeat) -> CycleOutcome:
             turn = ObserveTurn(mode, lease, is_buffered, is_now=is_now)
             if not is_buffered:
-                self._activate_all(place, lease)
+                self._activate_all(place, lease, is_alone)
             threads = [place.thread_id]
-            if place.scope == "resource":
+            if place.scope == "resource" and not is_alone:
                 with self._store.database.read() as session:
                     threads = [cursor.thread_id for cursor in self.cursors(session, place)[1]]
             done = CycleOutcome(action, True)
@@ -250,7 +256,7 @@ class ObservationCycle(LeasedCycle):
                     thread_id,
                     retain_tokens,
                     is_first=done.messages == 0,
-                    most=self._limits_for(mode).observe_after,
+                    turn=turn,
                 ):
                     beat.check()
                     step = self._observe_job(job, turn)
@@ -269,7 +275,13 @@ class ObservationCycle(LeasedCycle):
         return self._leased(place, action, work)
 
     def _next_job(
-        self, place: RecordKey, thread_id: str, retain_tokens: int, *, is_first: bool, most: int
+        self,
+        place: RecordKey,
+        thread_id: str,
+        retain_tokens: int,
+        *,
+        is_first: bool,
+        turn: ObserveTurn,
     ) -> ObserveJob | None:
         """Return the next messages of a thread, sealed from now on.
 
@@ -283,9 +295,11 @@ class ObservationCycle(LeasedCycle):
             cursor = self._store.cursor(session, record.no, thread_id)
             if cursor is None or cursor.last_seq <= cursor.covered_seq:
                 return None
-            budget = cursor.tokens - cursor.covered_tokens - retain_tokens
+            waiting, limits = cursor.tokens - cursor.covered_tokens, self._limits_for(turn.mode)
+            budget = waiting - retain_tokens
             if retain_tokens and budget <= 0:
                 return None
+            most = chunk_size(waiting, limits) if turn.is_buffered else limits.observe_after
             batch: list[Message] = []
             used, after, is_full = 0, cursor.covered_seq, False
             while not is_full and (
@@ -415,8 +429,10 @@ class ObservationCycle(LeasedCycle):
                 seq=last,
                 tokens=cursor.covered_tokens + job.tokens,
             )
+            # At once, so that a thread's task is never more than one chunk behind.
+            self._update_thread(session, cursor.thread_id, draft)
             if not turn.is_buffered:
-                self._update_thread(session, cursor.thread_id, draft)
+                self._messages.put_outlook(session, cursor.thread_id, rawAfter=None)
             if how == "done":
                 self._failures.overcome(session, job.key)
             elif how == "dead":
@@ -454,22 +470,29 @@ class ObservationCycle(LeasedCycle):
             limits = None if is_forced else self._limits_for(mode)
             return self._activate(session, place, record, limits)
 
-    def _activate_all(self, place: RecordKey, lease: Lease) -> None:
+    def _activate_all(self, place: RecordKey, lease: Lease, is_alone: bool) -> None:
         """Activate what was buffered: the cursor must not step over it."""
         with self._store.database.write() as session:
             self._leases.guard(session, lease)
             record = self._store.find_record(session, place.lookup_key)
             if record is not None:
-                self._activate(session, place, record, None)
+                self._activate(session, place, record, None, is_alone=is_alone)
 
     def _activate(
-        self, session: Session, place: RecordKey, record: StoredRecord, limits: Thresholds | None
+        self,
+        session: Session,
+        place: RecordKey,
+        record: StoredRecord,
+        limits: Thresholds | None,
+        is_alone: bool = False,
     ) -> CycleOutcome:
         """Activate as many chunks as the limits call for; without limits all."""
         now, store, messages, notes = self._clock.now_ms(), self._store, 0, 0
-        store.update_record(session, record.no, now)
+        store.update_record(session, record.no, now, is_changed=False)
         # Read again: only now no other worker can change the record.
         for cursor in self.cursors(session, place)[1]:
+            if is_alone and cursor.thread_id != place.thread_id:
+                continue
             batches = store.buffered_batches(session, record.no, cursor.thread_no)
             pending = PendingTokens(
                 cursor.tokens - cursor.observed_tokens, cursor.tokens - cursor.covered_tokens
@@ -489,8 +512,8 @@ class ObservationCycle(LeasedCycle):
                 seq=last.last_seq,
                 tokens=cursor.observed_tokens + tokens,
             )
-            store.update_record(session, record.no, now, is_changed=False, observed_tokens=tokens)
-            self._update_thread(session, cursor.thread_id, last)
+            store.update_record(session, record.no, now, observed_tokens=tokens)
+            self._messages.put_outlook(session, cursor.thread_id, rawAfter=None)
         return CycleOutcome("activate", True, messages, notes=notes)
 
     def merge(self, place: RecordKey) -> int:
@@ -538,9 +561,21 @@ class ObservationCycle(LeasedCycle):
             now_ms=self._clock.now_ms(),
         )
 
-    def _update_thread(
-        self, session: Session, thread_id: str, source: ObservationDraft | ObservationBatch
-    ) -> None:
+    def retain(self, thread_id: str, mode: AgentMode) -> None:
+        """Keep showing the newest messages of a thread that is observed."""
+        left = self._limits_for(mode).retain
+        with self._store.database.write() as session:
+            thread_no, seq = self._messages.thread_no(session, thread_id) or 0, 2**62
+            while left > 0 and (
+                page := self._messages.between(session, thread_no, 0, seq, 100, newest_first=True)
+            ):
+                for message in page:
+                    seq, left = message.seq, left - message.token_count
+                    if left <= 0:
+                        break
+            self._messages.put_outlook(session, thread_id, rawAfter=seq - 1)
+
+    def _update_thread(self, session: Session, thread_id: str, source: ObservationDraft) -> None:
         """Give a thread its task, the next answer, and a title if it has none."""
         # What another process puts into the thread meanwhile must stay.
         self._messages.hold_thread(session, thread_id)

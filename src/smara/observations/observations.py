@@ -185,6 +185,9 @@ class Observations(ObservationReader):
     def end_session(self, thread_id: str, *, mode: AgentMode = "default") -> CycleOutcome:
         """Observe and activate whatever is pending: a session is over.
 
+        The other threads of its resource stay as they are. Its newest messages are shown still,
+        should it go on.
+
         Args:
             thread_id: The thread.
             mode: How to look, which also sets the thresholds.
@@ -196,7 +199,12 @@ class Observations(ObservationReader):
             NotFoundError: The project has no such thread.
             InvalidInputError: There is no such mode.
         """
-        outcome = self.observe(thread_id, mode=mode)
+        if not self._is_writing:
+            return _OFF
+        place, before = self.place(thread_id), self.observed_seq(thread_id)
+        outcome = self._cycle.observe(place, check_mode(mode), is_buffered=False, is_alone=True)
+        if self.observed_seq(thread_id) > before:
+            self._cycle.retain(thread_id, mode)
         self.activate_reflection(thread_id, is_early=True)
         return outcome
 
@@ -220,6 +228,17 @@ class Observations(ObservationReader):
 
     # in the background
 
+    def limits(self, mode: AgentMode = "default") -> Thresholds:
+        """Return the limits in force, in tokens.
+
+        Args:
+            mode: How to look, which sets them.
+
+        Raises:
+            InvalidInputError: There is no such mode.
+        """
+        return self._limits_for(check_mode(mode))
+
     def planned(self, thread_id: str, *, mode: AgentMode = "default") -> ObservationPlan:
         """Return what the pending tokens call for; start nothing.
 
@@ -233,7 +252,7 @@ class Observations(ObservationReader):
         Raises:
             InvalidInputError: There is no such mode.
         """
-        return plan(self.pending(thread_id), self._limits_for(check_mode(mode)))
+        return plan(self.pending(thread_id), self.limits(mode))
 
     def look_after(self, thread_id: str, *, mode: AgentMode = "default") -> ObservationPlan:
         """Start in the background what the pending tokens call for; never wait.

@@ -16,12 +16,15 @@ from smara.database.database import Session
 from smara.database.leases import Heartbeat, Lease
 from smara.database.projects import ProjectContext
 from smara.errors import DatabaseError, LeaseLostError, SmaraError
+from smara.messages.models import Thread
+from smara.messages.store import MessageStore
 from smara.observations.buffer import CODE, BufferedReflections
 from smara.observations.cycle import LeasedCycle, clean_note
 from smara.observations.models import (
     CycleOutcome,
     Note,
     Observation,
+    ObservationDraft,
     ObservationFailure,
     RecordKey,
     Reflector,
@@ -29,12 +32,15 @@ from smara.observations.models import (
 )
 from smara.observations.store import FailureKey, ObservationStore, StoredRecord
 from smara.observations.thresholds import ReflectionPlan, Thresholds, plan_reflection
+from smara.secrets import redact
 
 KEPT_OBSERVATIONS = 50
 KEPT_MS = 86_400_000
 # One reflection takes at most so many times the threshold.
 _MOST_AT_ONCE = 2
 _WORTH_SHARE = 0.25
+_WORTH_A_CALL_TOKENS = 400
+_MOST_TASK_CHARACTERS = 2_000
 _FIRST_RETRY_MS = 15_000
 _MOST_DOUBLINGS = 10
 _NOTE_FIELDS = tuple(field.name for field in fields(Note))
@@ -109,6 +115,7 @@ class ReflectionCycle(LeasedCycle):
         owner: str,
     ) -> None:
         super().__init__(project, store, owner)
+        self._messages = MessageStore(project.database, project.scope)
         self._buffered = BufferedReflections(store)
         self._reflector = reflector
         self._fallback = fallback
@@ -200,44 +207,49 @@ class ReflectionCycle(LeasedCycle):
 
     def _condense(self, job: ReflectJob, lease: Lease) -> CycleOutcome:
         """Let the reflector think, and write what it found if that is smaller."""
-        try:
-            notes, method = self._think(job)
-        except SmaraError as error:
-            self._record_failure(job, error.code, str(error))
-            raise
-        # A reflection that stands for one thread alone is that thread's.
-        only = {row.thread_id for _, row in job.sources}
-        thread_no = None
-        if len(only) == 1 and None not in only:
+        rows: list[dict[str, Any]] = []
+        tasks: dict[str, tuple[str, str]] = {}
+        by_thread: dict[str | None, list[Observation]] = {}
+        for _, row in job.sources:
+            by_thread.setdefault(row.thread_id, []).append(row)
+        # Each thread is condensed apart, so that every line stays that of its thread.
+        for thread_id, sources in by_thread.items():
             with self._store.database.read() as session:
-                row = session.one(
-                    self._store.sql(
-                        "SELECT no FROM threads WHERE project_no = :project AND id = ?"
-                    ),
-                    tuple(only),
+                thread = self._messages.find_thread(session, thread_id or "")
+                thread_no = self._messages.thread_no(session, thread_id or "")
+            try:
+                draft, method = self._think(
+                    job,
+                    sources,
+                    thread if len(by_thread) > 1 else None,
+                    task=(thread and thread.current_task) or "",
                 )
-                thread_no = int(row[0]) if row else None
-        times = [row.said_at for _, row in job.sources]
-        first = min(row.first_seq for _, row in job.sources)
-        last = max(row.last_seq for _, row in job.sources)
-        rows = self._rows(
-            [clean_note(note, times, first, last=last) for note in notes],
-            record_no=job.record.no,
-            thread_no=thread_no,
-            batch_no=None,
-            kind="reflection",
-            state="buffered" if job.is_buffered else "active",
-            generation=job.generation,
-            mode="default",
-            taint=" ".join(sorted({each for _, row in job.sources for each in row.taint})),
-            method=method,
-        )
+            except SmaraError as error:
+                self._record_failure(job, error.code, str(error))
+                raise
+            if thread is not None and draft.current_task:
+                tasks[thread.id] = thread.current_task or "", draft.current_task
+            times = [row.said_at for row in sources]
+            first = min(row.first_seq for row in sources)
+            last = max(row.last_seq for row in sources)
+            rows += self._rows(
+                [clean_note(note, times, first, last=last) for note in draft.notes],
+                record_no=job.record.no,
+                thread_no=thread_no,
+                batch_no=None,
+                kind="reflection",
+                state="buffered" if job.is_buffered else "active",
+                generation=job.generation,
+                mode="default",
+                taint=" ".join(sorted({each for row in sources for each in row.taint})),
+                method=method,
+            )
         tokens = sum(row["tokens"] for row in rows)
         if not rows or tokens >= job.tokens:
             why = "The reflection is no smaller than what it stands for; it was not taken."
             self._record_failure(job, "no_progress", why)
             return CycleOutcome("reflect", False, error=why, code="no_progress")
-        self._commit(job, rows, lease)
+        self._commit(job, rows, lease, tasks)
         log.event(
             "reflections.added",
             merged=len(job.sources),
@@ -248,28 +260,51 @@ class ReflectionCycle(LeasedCycle):
         )
         return CycleOutcome("reflect", True, messages=len(job.sources), notes=len(rows))
 
-    def _think(self, job: ReflectJob) -> tuple[tuple[Note, ...], str]:
-        """Let the reflector condense; without the model if the model cannot."""
-        reflections = sum(row.tokens for _, row in job.sources if row.kind == "reflection")
-        settings = self._project.settings
+    def _think(
+        self, job: ReflectJob, rows: Sequence[Observation], thread: Thread | None, task: str
+    ) -> tuple[ObservationDraft, str]:
+        """Let the reflector condense; without the model if the model cannot.
+
+        A thread of few lines among others is condensed by the rules alone.
+        """
+        reflections = sum(row.tokens for row in rows if row.kind == "reflection")
+        settings, tokens = self._project.settings, sum(row.tokens for row in rows)
+        target = max(200, min(job.tokens, self._limits.reflect_after) // 2)
         request = ReflectRequest(
-            [Note(**{name: getattr(row, name) for name in _NOTE_FIELDS}) for _, row in job.sources],
+            [Note(**{name: getattr(row, name) for name in _NOTE_FIELDS}) for row in rows],
             2 if reflections > self._limits.reflections_limit else 0,
             self._project.timezone,
             flavor=settings.observe_flavor,
-            target_tokens=max(200, min(job.tokens, self._limits.reflect_after) // 2),
+            target_tokens=max(1, target * tokens // max(1, job.tokens)),
             instructions=settings.observe_instructions or "",
+            conversation="" if thread is None else thread.title or thread.id,
+            current_task=task,
         )
+        is_small = thread is not None and tokens < _WORTH_A_CALL_TOKENS
         try:
-            return self._reflector.reflect(request).notes, self._reflector.method
+            if is_small:
+                return self._fallback.reflect(request), self._fallback.method
+            return self._reflector.reflect(request), self._reflector.method
         except SmaraError as error:
-            if self._reflector.method == self._fallback.method:
+            if not is_small and self._reflector.method != self._fallback.method:
+                log.warning("reflections.without_model", code=error.code)
+                return self._fallback.reflect(request), self._fallback.method
+            if thread is None:
                 raise
-            log.warning("reflections.without_model", code=error.code)
-            return self._fallback.reflect(request).notes, self._fallback.method
+            # Nothing of it can go: it stays word for word.
+            return ObservationDraft(tuple(request.notes)), self._fallback.method
 
-    def _commit(self, job: ReflectJob, rows: Sequence[Mapping[str, Any]], lease: Lease) -> None:
-        """Write the new generation and what it stands for together, behind the fence."""
+    def _commit(
+        self,
+        job: ReflectJob,
+        rows: Sequence[Mapping[str, Any]],
+        lease: Lease,
+        tasks: Mapping[str, tuple[str, str]],
+    ) -> None:
+        """Write the new generation and what it stands for together, behind the fence.
+
+        ``tasks`` are those of threads before and after it; a task that was noted meanwhile stays.
+        """
         now, store, record_no = self._clock.now_ms(), self._store, job.record.no
         with store.database.write() as session:
             self._leases.guard(session, lease)
@@ -298,6 +333,11 @@ class ReflectionCycle(LeasedCycle):
                     )
                 store.add(session, rows)
             store.clear_failure(session, _failure_key(job.record))
+            for thread_id, (before_task, task) in tasks.items():
+                thread = self._messages.find_thread(session, thread_id)
+                if thread is not None and (thread.current_task or "") == before_task:
+                    text = redact(task.strip()).text[:_MOST_TASK_CHARACTERS]
+                    self._messages.put_outlook(session, thread_id, currentTask=text)
 
     def _put_in_force(self, place: RecordKey, lease: Lease) -> CycleOutcome:
         """Show what was kept aside in the place of what it stands for, or drop it."""

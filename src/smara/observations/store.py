@@ -61,9 +61,6 @@ class ObservationBatch(NamedTuple):
     no: int
     last_seq: int
     message_tokens: int
-    current_task: str | None
-    suggested_response: str | None
-    thread_title: str | None
 
 
 class StoredRecord(NamedTuple):
@@ -278,15 +275,12 @@ class ObservationStore(ProjectStore):
     ) -> list[ObservationBatch]:
         rows = self._all(
             session,
-            "SELECT no, last_seq, message_tokens, current_task, suggested_response, thread_title"
-            " FROM observation_batches WHERE project_no = :project AND record_no = ? AND state ="
-            " 'buffered' AND thread_no = ? ORDER BY first_seq",
+            "SELECT no, last_seq, message_tokens FROM observation_batches WHERE project_no ="
+            " :project AND record_no = ? AND state = 'buffered' AND thread_no = ?"
+            " ORDER BY first_seq",
             (record_no, thread_no),
         )
-        return [
-            ObservationBatch(*row[:3], *(text and from_storable(text) for text in row[3:]))
-            for row in rows
-        ]
+        return [ObservationBatch(*row) for row in rows]
 
     def extracted(self, session: Session, thread_id: str, limit: int) -> list[dict[str, Any]]:
         """Return the values that extractors found in a thread, newest first."""

@@ -54,6 +54,11 @@ class Thresholds:
         return int(self.observe_after * self.retain_fraction)
 
     @property
+    def show_most(self) -> int:
+        """So many tokens of raw messages are shown at most."""
+        return 2 * self.observe_after
+
+    @property
     def block_after(self) -> int:
         """So many pending tokens, and the turn waits."""
         return max(1, int(self.observe_after * self.block_fraction))
@@ -182,23 +187,33 @@ def chunks_to_activate(
 ) -> int:
     """Return how many of the buffered chunks, oldest first, become active.
 
-    Chunks go as long as ``retain`` tokens of raw messages stay behind them; one always goes
-    when the threshold was reached, however large it is, or nothing would ever shrink.
+    Chunks go as long as ``retain`` tokens of raw messages stay behind them, whatever called for it.
+    More than ``show_most`` cannot be shown raw, so there a chunk goes all the same.
 
     >>> chunks_to_activate([6_000, 6_000, 6_000, 6_000], PendingTokens(24_000, 0), Thresholds())
     3
     >>> chunks_to_activate([6_000] * 4, PendingTokens(26_000, 2_000), Thresholds())
     3
-    >>> chunks_to_activate([24_000], PendingTokens(24_000, 0), Thresholds())
+    >>> chunks_to_activate([6_200], PendingTokens(6_400, 200), Thresholds())
+    0
+    >>> chunks_to_activate([70_000], PendingTokens(70_000, 0), Thresholds())
     1
     """
     left = pending.tokens
-    count = 0
-    for tokens in chunk_tokens:
-        if left - tokens < limits.retain and count:
-            break
+    for count, tokens in enumerate(chunk_tokens):
+        if left - tokens < limits.retain and left <= limits.show_most:
+            return count
         left -= tokens
-        count += 1
-        if left <= limits.retain:
-            break
-    return count
+    return len(chunk_tokens)
+
+
+def chunk_size(waiting_tokens: int, limits: Thresholds) -> int:
+    """Return the size of the next chunk, short of the newest messages.
+
+    >>> chunk_size(6_200, Thresholds()), chunk_size(13_000, Thresholds())
+    (6200, 7000)
+    >>> chunk_size(100_000, Thresholds())
+    30000
+    """
+    newest = limits.retain if waiting_tokens > limits.buffer_after + limits.retain else 0
+    return min(limits.observe_after, waiting_tokens - newest)

@@ -14,6 +14,7 @@ SectionName = Literal[
     "instructions",
     "reflections",
     "observations",
+    "summaries",
     "working_memory",
     "current_task",
     "other_conversations",

@@ -14,6 +14,7 @@ from smara.core.escape import neutralize
 from smara.core.prompts import load_prompt
 from smara.core.tokens import TokenCounter
 from smara.errors import SmaraError
+from smara.messages.messages import HistoryEntry
 from smara.messages.models import Message, NewMessage, Part, Thread, plain
 from smara.messages.parts import parts_of
 from smara.messages.prepare import as_new_message
@@ -93,18 +94,12 @@ def stable_sections(
 
 def task_section(thread: Thread, wants_response: bool, counter: TokenCounter) -> Section | None:
     """Return the last known task of a thread."""
-    notes_of_thread = thread.metadata.get("observations")
-    if not isinstance(notes_of_thread, dict):
-        return None
     lines = []
-    if notes_of_thread.get("currentTask"):
-        lines.append(
-            f"<current-task>\n{neutralize(str(notes_of_thread['currentTask']))}\n</current-task>"
-        )
-    if wants_response and notes_of_thread.get("suggestedResponse"):
-        lines.append(
-            f"<suggested-response>\n{neutralize(str(notes_of_thread['suggestedResponse']))}\n</suggested-response>"
-        )
+    if thread.current_task:
+        lines.append(f"<current-task>\n{neutralize(str(thread.current_task))}\n</current-task>")
+    if wants_response and thread.suggested_response:
+        text = neutralize(str(thread.suggested_response))
+        lines.append(f"<suggested-response>\n{text}\n</suggested-response>")
     return section("current_task", "\n".join(lines), counter) if lines else None
 
 
@@ -136,6 +131,13 @@ def others_section(
     ]
     intro = "Said in other conversations with the same person, not in this one:"
     return section("other_conversations", "\n".join([intro, *blocks]), counter)
+
+
+def summaries_section(entries: Sequence[HistoryEntry], counter: TokenCounter) -> Section | None:
+    """Return the summaries of compacted messages, oldest first."""
+    lines = [neutralize(each.text) for each in entries if each.compaction_id]
+    text = "\n".join(["<earlier-messages>", *lines, "</earlier-messages>"])
+    return section("summaries", text, counter) if lines else None
 
 
 def days_of(active: Sequence[Observation], timezone: str) -> tuple[tuple[str, int], ...]:

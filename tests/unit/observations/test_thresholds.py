@@ -13,6 +13,7 @@ from smara.observations.thresholds import (
     PendingTokens,
     ReflectionPlan,
     Thresholds,
+    chunk_size,
     chunks_to_activate,
     for_mode,
     plan,
@@ -81,8 +82,9 @@ def test_plan_by_worked_numbers(tokens: int, unbuffered: int, expected: Observat
         ([6_000] * 4, 0, 3),
         ([6_000] * 4, 6_000, 4),
         ([6_000] * 4, 5_999, 3),
-        ([24_000], 0, 1),
-        ([20_000, 4_000], 0, 1),
+        ([24_000], 0, 0),
+        ([24_000], 6_000, 1),
+        ([20_000, 4_000], 0, 0),
         ([1_000] * 24, 0, 18),
         ([100_000, 1], 0, 1),
     ],
@@ -120,19 +122,18 @@ def test_more_pending_never_asks_for_less(limits: Thresholds, tokens: int, more:
 
 
 @given(LIMITS, st.lists(st.integers(1, 50_000), max_size=12), TOKENS)
-def test_activation_keeps_the_newest_raw_and_always_makes_progress(
+def test_activation_keeps_the_newest_raw_unless_they_could_not_be_shown(
     limits: Thresholds, chunks: list[int], unbuffered: int
 ) -> None:
     waiting = pending(chunks, unbuffered)
     taken = chunks_to_activate(chunks, waiting, limits)
     left = waiting.tokens - sum(chunks[:taken])
     assert 0 <= taken <= len(chunks)
-    assert (taken > 0) == bool(chunks)
-    assert taken <= 1 or left >= limits.retain
+    if taken and left < limits.retain:
+        assert left + chunks[taken - 1] > limits.show_most
     if taken < len(chunks):
-        assert left <= limits.retain or left - chunks[taken] < limits.retain, (
-            "one more would have been too many"
-        )
+        assert left <= limits.show_most
+        assert left - chunks[taken] < limits.retain, "one more would have been too many"
 
 
 @pytest.mark.parametrize(
@@ -199,3 +200,13 @@ def test_session_of_any_messages_never_lets_pending_grow_past_the_limit_for_long
             del chunks[: chunks_to_activate(chunks, pending(chunks, sum(raw)), limits)]
         after = pending(chunks, sum(raw))
         assert not plan(after, limits).blocks
+
+
+@given(LIMITS, TOKENS)
+def test_chunks_are_cut_so_that_the_newest_can_stay_raw(limits: Thresholds, tokens: int) -> None:
+    waiting, chunks = max(1, tokens), []
+    while waiting > 0:
+        chunks.append(chunk_size(waiting, limits))
+        assert 0 < chunks[-1] <= max(1, limits.observe_after)
+        waiting -= chunks[-1]
+    assert not limits.retain or chunks[-1] <= limits.buffer_after + limits.retain

@@ -260,7 +260,7 @@ class Rows:
             bounded_id(thread_id),
             _id(self._text(row, "resourceId")),
             " ".join(self._text(row, "title").split())[:_LONGEST_TITLE] or None,
-            metadata=given(importedFrom="mastra", **tasks, mastra=metadata),
+            metadata=given(importedFrom="mastra", observations=given(**tasks), mastra=metadata),
             created_at=_time(row, "createdAt"),
         )
         return ThreadRow(thread, _page(page))

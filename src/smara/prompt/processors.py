@@ -16,7 +16,7 @@ from smara.core.deadline import run_within
 from smara.core.tokens import TokenCounter
 from smara.database.projects import ProjectContext
 from smara.errors import SmaraError
-from smara.messages.messages import Messages
+from smara.messages.messages import History, Messages
 from smara.messages.models import Message, NewMessage, Thread
 from smara.messages.threads import Threads
 from smara.observations.models import AgentMode
@@ -29,6 +29,7 @@ from smara.prompt.sections import (
     section,
     stable_sections,
     stored_messages,
+    summaries_section,
     task_section,
     time_section,
 )
@@ -52,8 +53,6 @@ class ContextSettings:
     wants_suggested_response: bool = False
     block_deadline_seconds: float = 10.0
     activate_after_idle_ms: int = 1_800_000
-    most_message_tokens: int = 60_000
-    """More raw messages than this are not given, however much is pending."""
 
     @classmethod
     def of(cls, project: ProjectContext) -> ContextSettings:
@@ -68,7 +67,6 @@ class ContextSettings:
             wants_suggested_response=settings.suggest_response,
             block_deadline_seconds=settings.block_deadline_seconds,
             activate_after_idle_ms=settings.activate_after_idle_minutes * 60_000,
-            most_message_tokens=2 * settings.observe_after_tokens,
         )
 
 
@@ -142,7 +140,7 @@ class Processors:
             thread = self._threads.find(thread_id)
             if thread is None:
                 new = self._threads.planned(thread_id, resource_id)
-                return self._build(new, given, waited=0.0, notes=[])
+                return self._build(new, given, mode, waited=0.0, notes=[])
             before = self._readers.get(thread.id)
             if model is not None:
                 if len(self._readers) >= _MOST_READERS:
@@ -157,7 +155,7 @@ class Processors:
             # Read again: activating may have told the thread its task, and somebody may have
             # spoken.
             return self._build(
-                self._threads.find(thread_id) or thread, given, waited=waited, notes=notes
+                self._threads.find(thread_id) or thread, given, mode, waited=waited, notes=notes
             )
         except SmaraError as error:
             log.warning("context.failed", error=error.code)
@@ -217,6 +215,7 @@ class Processors:
         self,
         thread: Thread,
         given: tuple[ContextMessage, ...],
+        mode: AgentMode,
         *,
         waited: float,
         notes: list[str],
@@ -231,16 +230,22 @@ class Processors:
             observed = self._observations.observed_seq(thread.id) if thread.message_count else 0
             drawn = self._stable(thread)
             sections += drawn.sections
-        sections += self._around(thread, drawn)
-        left_out = 0
+        left_out = after = 0
         if settings.is_enabled:
-            raw = self._messages.last_tokens(
-                thread_id=thread.id, tokens=settings.most_message_tokens, after=observed
-            )
-            left_out = max(0, thread.message_count - observed - len(raw))
+            after = observed if thread.raw_after is None else min(observed, thread.raw_after)
+            most = self._observations.limits(mode).show_most
+            raw = self._messages.last_tokens(thread_id=thread.id, tokens=most, after=after)
+            new = sum(message.seq > observed for message in raw)
+            left_out = max(0, thread.message_count - observed - new)
         else:
             raw = self._messages.list(thread_id=thread.id, limit=settings.last_messages)
-        messages = (*stored_messages(raw, is_continued=observed > 0), *given)
+            history = History(self._messages, self._counter)
+            before = raw[0].seq if raw else 1
+            earlier = history.window(thread.id, before=before, tokens=_OTHERS_TOKENS)
+            summaries = summaries_section(earlier, self._counter)
+            sections += [summaries] if summaries else []
+        sections += self._around(thread, drawn)
+        messages = (*stored_messages(raw, is_continued=after > 0), *given)
         sizes: dict[str, int] = {}
         for each in sections:
             sizes[each.name] = sizes.get(each.name, 0) + each.tokens
