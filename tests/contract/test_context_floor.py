@@ -75,6 +75,24 @@ def test_end_of_a_thread_leaves_its_newest_messages_and_other_threads_as_they_ar
 
 @pytest.mark.usefixtures("uuids")
 @ON_BOTH
+def test_what_other_threads_said_is_shown_once_the_pool_is_full_and_stays_raw_in_theirs(
+    place: Any,
+) -> None:
+    memory = place.open(**SMALL, observe_scope="resource")
+    room = watch(memory)
+    for thread in ("a", "b", "c"):
+        fill(memory, 4, thread)
+        room.buffer(thread)
+    assert room.activate("c").success
+    assert {row.thread_id for row in room.active("c")} >= {"a", "b"}
+    assert room.pending("c").tokens < 1_000
+    for thread in ("a", "b", "c"):
+        context = memory.context.process_input(thread, HELLO)
+        assert raw_tokens(memory, context) >= room.limits().retain
+
+
+@pytest.mark.usefixtures("uuids")
+@ON_BOTH
 def test_undone_compaction_shows_every_message_again(place: Any) -> None:
     memory = place.open(**{**SMALL, "observe_after_tokens": 30_000})
     watch(memory)

@@ -498,7 +498,11 @@ class ObservationCycle(LeasedCycle):
                 cursor.tokens - cursor.observed_tokens, cursor.tokens - cursor.covered_tokens
             )
             sizes = [batch.message_tokens for batch in batches]
-            count = chunks_to_activate(sizes, pending, limits) if limits else len(sizes)
+            # What other threads of a resource said is shown here by its observations alone.
+            is_other = place.scope == "resource" and cursor.thread_id != place.thread_id
+            count = len(sizes)
+            if limits is not None and not is_other:
+                count = chunks_to_activate(sizes, pending, limits)
             if not count:
                 continue
             last, tokens = batches[count - 1], sum(sizes[:count])
@@ -513,7 +517,10 @@ class ObservationCycle(LeasedCycle):
                 tokens=cursor.observed_tokens + tokens,
             )
             store.update_record(session, record.no, now, observed_tokens=tokens)
-            self._messages.put_outlook(session, cursor.thread_id, rawAfter=None)
+            if limits is not None and is_other:
+                self._retain(session, cursor.thread_id, limits.retain)
+            else:
+                self._messages.put_outlook(session, cursor.thread_id, rawAfter=None)
         return CycleOutcome("activate", True, messages, notes=notes)
 
     def merge(self, place: RecordKey) -> int:
@@ -563,17 +570,19 @@ class ObservationCycle(LeasedCycle):
 
     def retain(self, thread_id: str, mode: AgentMode) -> None:
         """Keep showing the newest messages of a thread that is observed."""
-        left = self._limits_for(mode).retain
         with self._store.database.write() as session:
-            thread_no, seq = self._messages.thread_no(session, thread_id) or 0, 2**62
-            while left > 0 and (
-                page := self._messages.between(session, thread_no, 0, seq, 100, newest_first=True)
-            ):
-                for message in page:
-                    seq, left = message.seq, left - message.token_count
-                    if left <= 0:
-                        break
-            self._messages.put_outlook(session, thread_id, rawAfter=seq - 1)
+            self._retain(session, thread_id, self._limits_for(mode).retain)
+
+    def _retain(self, session: Session, thread_id: str, tokens: int) -> None:
+        thread_no, seq = self._messages.thread_no(session, thread_id) or 0, 2**62
+        while tokens > 0 and (
+            page := self._messages.between(session, thread_no, 0, seq, 100, newest_first=True)
+        ):
+            for message in page:
+                seq, tokens = message.seq, tokens - message.token_count
+                if tokens <= 0:
+                    break
+        self._messages.put_outlook(session, thread_id, rawAfter=seq - 1)
 
     def _update_thread(self, session: Session, thread_id: str, source: ObservationDraft) -> None:
         """Give a thread its task, the next answer, and a title if it has none."""
