@@ -596,15 +596,10 @@ def copy_store(
     """
     from smara.privacy.copy import copy_between
 
-    def recount(settings: Settings, name: str) -> None:
-        with open_memory(settings.db, project=name, embed_in_background=False) as memory:
-            memory.internals.recount(memory.internals.scope)
-
-    places = (load_settings(db=os.fspath(source)), load_settings(db=os.fspath(target)))
     return copy_between(
-        places,
+        (load_settings(db=os.fspath(source)), load_settings(db=os.fspath(target))),
         open_database,
-        recount,
+        open_memory,
         projects=projects,
         into=into,
         clock=clock or SystemClock(),

@@ -18,8 +18,8 @@ _NAME = re.compile(r"(\d{4})_(\w+)\.sql")
 
 HEAD = 33
 """The number of the newest migration; kept by hand so that opening need not list the folder."""
+# The number that a store has while a copy is written into it: half a store must not be used.
 COPYING = 1_000_000
-"""The number that a store has while a copy is written into it: half a store must not be used."""
 
 
 @dataclass(frozen=True, slots=True)

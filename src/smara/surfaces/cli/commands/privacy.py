@@ -92,8 +92,7 @@ def copy_command(call: Invocation, projects: tuple[str, ...], **given: Any) -> R
     memory that both have is one, and of what both changed the later change
     is taken. What cannot be decided stays as it is in TO and is listed.
     """
-    names = [*projects, *filter(None, [call.project])]
-    report = copy_store(projects=names or None, **given)
+    report = copy_store(projects=[*projects, *filter(None, [call.project])] or None, **given)
     yield {**camel_case(report), "rows": report.rows, "sha256": report.sha256}
     output.say(*report.lines(output.count))
 
