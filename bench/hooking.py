@@ -27,6 +27,16 @@ _TOOL = {"tool_name": "Read", "tool_use_id": "t", "tool_response": "x" * 2_000}
 _FAILING = {"tool_name": "Bash", "tool_input": {"command": "npm test"}}
 _ERROR = "Exit code 1\nError: Cannot find module 'left-pad'"
 _LARGE = "".join(f"GET /cart/{number} 200 in {number % 97} ms\n" for number in range(140_000))
+_TALK = (
+    ("user", "The garage overcharges people who leave the car for weeks: see parking_fee."),
+    ("assistant", "parking_fee charges every started hour. What is the cap of a day?"),
+    ("user", "24 euros a day, and the day begins when the car enters, not at midnight."),
+    ("assistant", "24 euros per 24 hours from entry. Does the first half hour stay free?"),
+    ("user", "Yes, only once per car and day. Never free on event nights, the stadium pays."),
+    ("assistant", "Settled: parking_fee is capped at 24 euros per 24 hours counted from entry."),
+)
+_DECIDED = "Customers complain about parking_fee: a car that stays for days pays far above the cap."
+_UNDONE = "At night the ferry provider drops bookings: we seem to give up after too few tries."
 Case = tuple[str, str, dict[str, Any]]
 
 
@@ -86,7 +96,11 @@ def _commit(place: Path, commits: int) -> None:
         add(f"feat: step {number}{body}", f"src/part{number % 2_000}.py", text)
     for message, tries in (
         ("feat: retry", 3),
-        ("fix: retry 7 times\n\nThe provider needs up to six tries at night.", 7),
+        (
+            "fix: retry the ferry provider 7 times\n\nBecause the ferry provider needs up to six"
+            " tries at night, when its bookings are copied.",
+            7,
+        ),
         ("perf: simplify", 10),
     ):
         (place / "retried.py").write_text(f"MAX_ATTEMPTS = {tries}\nOTHER = 1\n")
@@ -115,6 +129,9 @@ def _fill(store: Path, messages: int) -> None:
             by="person",
             source="user_taught",
         )
+        talk = [{"role": role, "content": text} for role, text in _TALK]
+        memory.messages.add_many(thread_id="garage", messages=talk)
+        memory.decisions.read("garage")
         memory.commits.keep_up(300.0)
 
 
@@ -171,6 +188,22 @@ def _cases(number: int) -> list[Case]:
         ),
         ("injecting: first prompt", "UserPromptSubmit", {**common, "prompt": "What is next?"}),
         ("injecting: later prompt", "UserPromptSubmit", {**common, "prompt": "And then?"}),
+        # What was decided is looked for by every term of a message: long ones have the most.
+        (
+            "injecting: a long prompt that needs nothing",
+            "UserPromptSubmit",
+            {"session_id": f"m{number}", "prompt": Corpus(number).text(number)[:4_000]},
+        ),
+        (
+            "injecting: a prompt about what a person decided",
+            "UserPromptSubmit",
+            {"session_id": f"n{number}", "prompt": _DECIDED},
+        ),
+        (
+            "injecting: a prompt about what a commit undid",
+            "UserPromptSubmit",
+            {"session_id": f"o{number}", "prompt": _UNDONE},
+        ),
         (
             "injecting: tool result, nothing known",
             "PostToolUse",

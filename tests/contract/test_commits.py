@@ -137,6 +137,18 @@ def test_a_change_that_says_why_or_what_undoes_nothing(memory, repository, later
     assert undone(memory) == []
 
 
+def test_commits_of_one_second_stand_in_their_order(memory, repository):
+    subjects = []
+    for number, message in enumerate(("feat: retry", REASON, "perf: simplify")):
+        repository.day = 9
+        repository.commit(message, retry__py=TWO.format((3, 7, 10)[number]))
+        subjects.insert(0, message.partition("\n")[0])
+    memory.commits.update()
+    assert [each.subject for each in memory.commits.list()] == subjects
+    assert [each.subject for each in memory.commits.list(path="retry.py")] == subjects
+    assert undone(memory) == [("fix: retry 7 times", "perf: simplify")]
+
+
 def test_lines_that_were_moved_or_set_in_again_are_not_undone(memory, repository):
     repository.commit(REASON, retry__py=RETRY.format(7))
     body = RETRY.format(7)

@@ -20,8 +20,12 @@ from tests.stories.test_hooks_that_teach import hook
 from tests.surfaces.shell import smara as call
 
 
-@pytest.fixture
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(params=["sqlite", "postgres"])
+def repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Path:
+    if request.param == "postgres":
+        monkeypatch.setenv("SMARA_DB", str(request.getfixturevalue("postgres_url")))
     root = tmp_path / "garage"
     subprocess.run(["git", "init", "-q", str(root)], check=True)
     monkeypatch.chdir(root)

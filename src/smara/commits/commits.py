@@ -25,6 +25,7 @@ from smara.commits.store import CommitState, CommitStore, LineNotes
 from smara.core.clock import Clock
 from smara.core.files import read_regular
 from smara.core.git import git_text, is_ancestor
+from smara.core.text import analyze
 from smara.database.leases import Leases, host_name
 from smara.errors import InvalidInputError, NotFoundError
 from smara.secrets import redact
@@ -283,6 +284,23 @@ class Commits:
         except OSError:
             return []
         return matching(json.loads(notes.facts), text, given)
+
+    def noted_terms(self, limit: int) -> builtins.list[tuple[str, str]]:
+        """Return the keys and terms of notes on lines.
+
+        Args:
+            limit: The most files that are looked at, those with something undone first.
+        """
+        place, noted = self.noted_files()
+        paths = sorted(noted, key=lambda path: not noted[path])[:limit]
+        with self._store.database.read() as session:
+            notes = self._store.notes(session, paths, place) if paths else {}
+        return [
+            (note["key"], f"{found.prose} {found.code}")
+            for (path, _), each in notes.items()
+            for note in json.loads(each.facts)
+            for found in (analyze(f"{note['line']} {path}"),)
+        ]
 
     def lines_named(self, text: str) -> builtins.list[str]:
         """Return what commits say about files that a text names.

@@ -6,28 +6,12 @@ Everything here is mechanical: no model and no index is needed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-def pieces(text: str, size: int) -> Iterator[str]:
-    """Split a text into pieces of at most ``size`` characters.
-
-    >>> list(pieces("one two three", 6)), list(pieces("abcdefgh", 3))
-    (['one', ' two', ' three'], ['abc', 'def', 'gh'])
-    """
-    start = 0
-    while len(text) - start > size:
-        cut = max(text.rfind(" ", start, start + size), text.rfind("\n", start, start + size))
-        end = cut if cut > start else start + size
-        yield text[start:end]
-        start = end
-    if start < len(text):
-        yield text[start:]
 
 
 def shorten(text: str, most: int) -> str:

@@ -15,7 +15,7 @@ from functools import cache
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Literal, NamedTuple
 
     Kind = Literal["word", "identifier", "part", "path", "cjk", "number"]
@@ -38,6 +38,23 @@ else:
     Kind = str
     Term = namedtuple("Term", "text kind")
     Expansion = namedtuple("Expansion", "is_code terms")
+
+
+def pieces(text: str, size: int) -> Iterator[str]:
+    """Split a text into pieces of at most ``size`` characters.
+
+    >>> list(pieces("one two three", 6)), list(pieces("abcdefgh", 3))
+    (['one', ' two', ' three'], ['abc', 'def', 'gh'])
+    """
+    start = 0
+    while len(text) - start > size:
+        cut = max(text.rfind(" ", start, start + size), text.rfind("\n", start, start + size))
+        end = cut if cut > start else start + size
+        yield text[start:end]
+        start = end
+    if start < len(text):
+        yield text[start:]
+
 
 _IRREGULAR = """
 go went gone; buy bought; run ran; meet met; see seen; take took taken; give gave given; get got

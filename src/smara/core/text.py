@@ -10,8 +10,7 @@ import re
 from collections import namedtuple
 from functools import cache
 
-from smara.core.extract import pieces
-from smara.core.terms import LONGEST_TERM, MARKS, cjk_run, expand, fold
+from smara.core.terms import LONGEST_TERM, MARKS, cjk_run, expand, fold, pieces
 
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 

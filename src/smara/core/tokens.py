@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
 
-from smara.core.extract import pieces
+from smara.core.terms import pieces
 
 DEFAULT_ENCODING = "o200k_base"
 

@@ -48,6 +48,7 @@ class SqliteProbe:
     def __init__(self, connection: apsw.Connection, project_no: int) -> None:
         self._connection = connection
         self._project_no = project_no
+        self._rows: dict[str, list[int]] = {}
 
     def number(self, sql: str, **values: Any) -> int:
         """The one number that a statement gives; every statement names its ``:project``."""
@@ -64,19 +65,28 @@ class SqliteProbe:
         return list(self._connection.execute(sql, {"project": self._project_no, **values}))
 
     def records(self, term: str, kind: int, limit: int) -> list[int]:
-        """Return records of a kind that hold a term, newest first."""
+        """Return commits (6) or decisions (7) that hold a term, newest first."""
+        if term not in self._rows:
+            self._rows[term] = self._records(term, limit)
+        if len(self._rows[term]) < limit:
+            return [row >> 8 for row in self._rows[term] if row & 255 == kind]
+        return [row >> 8 for row in self._records(term, limit, (kind, kind))]
+
+    def _records(self, term: str, limit: int, kinds: tuple[int, int] = (6, 7)) -> list[int]:
         escaped = term.replace('"', '""')
-        rows = self._connection.execute(
-            "SELECT DISTINCT rowid >> 16 FROM record_index WHERE record_index MATCH ?"
-            f" AND (rowid >> 8 & 255) = ? ORDER BY rowid DESC LIMIT {int(limit)}",
-            (f'"{escaped}" AND "^p{self._project_no}"', kind),
+        # Hundreds of numbers come as one text: that takes a third of the time.
+        ((found,),) = self._connection.execute(
+            "SELECT group_concat(no, ' ') FROM (SELECT rowid >> 8 AS no FROM record_index WHERE"
+            " record_index MATCH ? AND (rowid >> 8 & 255) IN (?, ?)"
+            f" ORDER BY rowid DESC LIMIT {int(limit)})",
+            (f'"{escaped}" AND "^p{self._project_no}"', *kinds),
         )
-        return [int(row[0]) for row in rows]
+        return list(dict.fromkeys(map(int, (found or "").split())))
 
     def spread(self, terms: Sequence[str], thread_no: int) -> tuple[list[int], int]:
         """Count the newest messages outside a session, by term and all."""
         newest = self.number("SELECT coalesce(max(no), 0) FROM messages WHERE :project > 0")
-        scope = f'"^p{self._project_no}" AND ("^ruser" OR "^rassistant")'
+        scope = f'"^p{self._project_no}"'
         quoted = ['"' + term.replace('"', '""') + '" AND ' for term in terms]
         # The end of the index alone is read, whatever its size; a row begins with its message.
         sql = "SELECT count(*) FROM message_index WHERE message_index MATCH ? AND rowid > ?"
@@ -136,16 +146,15 @@ class SessionProbe:
         """Count the newest messages outside a session, by term and all."""
         from smara.database.fulltext import Within, no_of
 
-        roles = ("user", "assistant")
         where = "FROM messages WHERE project_no = :project"
         since = self.number(f"SELECT coalesce(max(no), 0) {where}") - _NEWEST
 
         def count(term: str, thread_no: int | None = None) -> int:
-            within = Within(self.project_no, thread_no, roles=roles)
+            within = Within(self.project_no, thread_no)
             rows = self._indexes.fulltext.match(self._session, [term], within, _NEWEST)
             return sum(no_of(row) > since for row in rows)
 
-        total = f"SELECT count(*) {where} AND role IN {roles} AND thread_no <> :thread AND no > :no"
+        total = f"SELECT count(*) {where} AND thread_no <> :thread AND no > :no"
         counts = [count(term) - count(term, thread_no) for term in terms]
         return counts, self.number(total, thread=thread_no, no=since)
 

@@ -32,7 +32,7 @@ from smara.decisions.choose import choose
 from smara.decisions.line import LONGEST, MOST_TOKENS, decision_line
 from smara.decisions.models import Decision, DecisionPage, DecisionReport
 from smara.decisions.recall import common_terms, recall
-from smara.decisions.shelf import DecisionShelf, records_about
+from smara.decisions.shelf import CommitShelf, DecisionShelf, records_about
 from smara.decisions.store import DecisionRow, DecisionStore, WaitingThread
 from smara.decisions.turns import turns_of
 from smara.decisions.utterances import SpokenTurn, content_terms, names_in, read_utterances
@@ -51,6 +51,8 @@ _MOST_RARE, _MOST_FOUND, _SAME_WORDS = 3, 20, 0.5
 _MOST_NAMES, _MOST_FILES = 12, 6
 _MOST_AMENDED, _MOST_REJECTED, _MOST_EVIDENCE = 4, 6, 40
 _LONGEST_RULE = 1_600
+_MOST_SUBJECTS, _COMMON_RATE = 400, 0.04
+"""A term that is more common weighs nothing."""
 _ASKS_WHY = re.compile(
     r"\b(?:why|how come|reasons?|rationale|pourquoi|raisons?|warum|wieso|weshalb|grund|por ?qu[eé]|"
     r"raz[oó]n|motivo)\b|为什么|为何|原因|なぜ|何故|どうして|理由",
@@ -217,6 +219,29 @@ class Decisions:
         with self._store.database.read() as session:
             look = self._store.probe(session)
             return records_about(look, text, actor=self._project.actor, place=place)
+
+    def subjects(self) -> builtins.list[dict[str, Any]]:
+        """Return the terms of what messages may be about.
+
+        Returns:
+            Of decisions and of commits: the total, the key of each record, and the places of the
+            records that hold a telling term.
+        """
+        usual = common_terms()
+        with self._store.database.read() as session:
+            newest = self._store.newest(session, _MOST_SUBJECTS)
+            looks = self._store.probe(session)
+            totals = DecisionShelf(looks, "").total, CommitShelf(looks, "").total
+        noted = self._commits().noted_terms(_MOST_SUBJECTS)
+        found = []
+        for total, records in zip(totals, (newest, noted), strict=True):
+            terms: dict[str, builtins.list[int]] = {}
+            for place, (_, about) in enumerate(records):
+                for term in set(about.split()):
+                    if usual.get(term, 0.0) < _COMMON_RATE:
+                        terms.setdefault(term, []).append(place)
+            found.append({"total": total, "keys": [key for key, _ in records], "terms": terms})
+        return found
 
     def reasons(self, question: str) -> builtins.list[str]:
         """Return what people and commits say to a question after a reason.

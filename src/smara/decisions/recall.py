@@ -16,7 +16,7 @@ import os
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import NamedTuple, Protocol
 else:
     from collections import namedtuple
@@ -31,9 +31,9 @@ _ORDINARY = 3.0
 _MOST_TEXTS = 300
 """A larger project is measured as one of this size, so that a weight means the same."""
 _LONGEST_MESSAGE = 4_000
-_MOST_TERMS, _MOST_WEIGHED = 64, 24
+_MOST_TERMS, _MOST_WEIGHED = 40, 16
 _MOST_NEAR, _MOST_ASKED = 6, 40
-MOST_ROWS = 1_500
+MOST_ROWS = 400
 """A term that more records have is no sign of a subject."""
 _ASKED_WEIGHT, _ASKED_SHARE = 4.0, 0.12
 _LEAST_WEIGHT, _LEAST_SHARE, _MANY = (1.8, 2.6), (0.07, 0.09), 30
@@ -79,15 +79,19 @@ class RecordShelf(Protocol):
     def spread(self, terms: Sequence[str], thread_no: int) -> tuple[list[int], int]: ...
 
 
-class _Message:
-    """The terms of a message, and how much each says about its subject."""
+class MessageTerms:
+    """The terms of a message, with their weights."""
 
-    def __init__(self, text: str, total: int) -> None:
-        usual = common_terms()
+    def __init__(self, text: str) -> None:
         self.factors = _terms(text)
-        self.rates = {term: usual.get(term, _UNKNOWN_RATE) for term in self.factors}
+        self.rates = dict.fromkeys(self.factors, _UNKNOWN_RATE)
+        # A few terms are found sooner in the text of the table than all are read.
+        for rate, terms in _common_lines():
+            self.rates |= dict.fromkeys(
+                (term for term in self.factors if f" {term} " in terms), rate
+            )
         self.counts: dict[str, float] = {}
-        self.size = min(total, _MOST_TEXTS)
+        self.size = 1
         common = sum(rate >= _COMMON_RATE for rate in self.rates.values())
         many = len(self.rates)
         self.is_foreign = many > _FEW_TERMS and common < _COMMON_SHARE * many
@@ -99,7 +103,9 @@ class _Message:
         return max(0.0, rarity - _ORDINARY) * self.factors[term]
 
 
-def recall(text: str, shelf: RecordShelf, *, is_asked: bool = False) -> list[Recalled]:
+def recall(
+    text: str | MessageTerms, shelf: RecordShelf, *, is_asked: bool = False
+) -> list[Recalled]:
     """Return the records that a message is about, the surest first.
 
     Args:
@@ -109,23 +115,11 @@ def recall(text: str, shelf: RecordShelf, *, is_asked: bool = False) -> list[Rec
     """
     if not shelf.total:
         return []
-    message = _Message(text, shelf.total)
+    message = MessageTerms(text) if isinstance(text, str) else text
     if message.is_foreign and not is_asked:
         return []
-    rates, weights = message.rates, dict[str, float]()
-    found: dict[int, list[str]] = {}
-    for place, term in enumerate(sorted(rates, key=lambda term: (rates[term], -len(term), term))):
-        if message.weight(term) <= 0:
-            break
-        rows = shelf.match(term) if place < _MOST_TERMS else ()
-        message.counts[term] = len(rows) * message.size / shelf.total
-        if len(rows) >= MOST_ROWS or not (weight := message.weight(term)):
-            continue
-        weights[term] = weight
-        for no in rows:
-            found.setdefault(no, []).append(term)
-    whole, bounds = sum(weights.values()), _bounds(shelf.total, is_asked)
-    sums = {no: sum(weights[term] for term in terms) for no, terms in found.items()}
+    bounds = _bounds(shelf.total, is_asked)
+    found, sums, whole = _shared(message, shelf.total, shelf.match)
     near = sorted(
         (no for no in sums if _passes(sums[no], whole, bounds)), key=lambda no: (-sums[no], -no)
     )
@@ -140,6 +134,43 @@ def recall(text: str, shelf: RecordShelf, *, is_asked: bool = False) -> list[Rec
     return [each for each in passed if each.weight >= _BESIDE_BEST * passed[0].weight]
 
 
+def may_recall(text: str, total: int, terms: Mapping[str, Sequence[int]]) -> set[int]:
+    """Return the records near a message by their terms alone.
+
+    Args:
+        text: The message.
+        total: How many records there are.
+        terms: The records that hold each term.
+    """
+    message = MessageTerms(text)
+    if not total or message.is_foreign:
+        return set()
+    _, sums, whole = _shared(message, total, lambda term: terms.get(term, ()))
+    bounds = _bounds(total, is_asked=False)
+    return {no for no, weight in sums.items() if _passes(weight, whole, bounds)}
+
+
+def _shared(
+    message: MessageTerms, total: int, match: Callable[[str], Sequence[int]]
+) -> tuple[dict[int, list[str]], dict[int, float], float]:
+    """Return the terms that records share with a message, their weights, and the message's."""
+    rates, weights = message.rates, dict[str, float]()
+    message.counts, message.size = {}, min(total, _MOST_TEXTS)
+    found: dict[int, list[str]] = {}
+    for place, term in enumerate(sorted(rates, key=lambda term: (rates[term], -len(term), term))):
+        if message.weight(term) <= 0:
+            break
+        rows = match(term) if place < _MOST_TERMS else ()
+        message.counts[term] = len(rows) * message.size / total
+        if len(rows) >= MOST_ROWS or not (weight := message.weight(term)):
+            continue
+        weights[term] = weight
+        for no in rows:
+            found.setdefault(no, []).append(term)
+    sums = {no: sum(weights[term] for term in terms) for no, terms in found.items()}
+    return found, sums, sum(weights.values())
+
+
 def _bounds(total: int, is_asked: bool) -> tuple[float, float]:
     if is_asked:
         return _ASKED_WEIGHT, _ASKED_SHARE
@@ -152,7 +183,9 @@ def _passes(weight: float, whole: float, bounds: tuple[float, float]) -> bool:
     return weight >= bounds[0] and weight >= bounds[1] * whole
 
 
-def _core_weight(message: _Message, shelf: RecordShelf, core: Core, terms: Sequence[str]) -> float:
+def _core_weight(
+    message: MessageTerms, shelf: RecordShelf, core: Core, terms: Sequence[str]
+) -> float:
     """Return the weight of what a message shares with a record itself.
 
     A term counts less if it stands only around the record, or is used in other sessions, too.
@@ -194,12 +227,11 @@ def _terms(text: str) -> dict[str, float]:
 
 def common_terms() -> dict[str, float]:
     """Return the share of texts in which common terms stand."""
-    with open(
-        os.path.join(os.path.dirname(__file__), "common_terms.txt"), encoding="utf-8"
-    ) as file:
-        lines = file.read().splitlines()
-    return {
-        term: int(rate) / 10_000
-        for rate, _, terms in (line.partition(": ") for line in lines if not line.startswith("#"))
-        for term in terms.split()
-    }
+    return {term: rate for rate, terms in _common_lines() for term in terms.split()}
+
+
+def _common_lines() -> list[tuple[float, str]]:
+    path = os.path.join(os.path.dirname(__file__), "common_terms.txt")
+    with open(path, encoding="utf-8") as file:
+        lines = [line.partition(":") for line in file.read().splitlines() if line[0] != "#"]
+    return [(int(rate) / 10_000, f"{terms} ") for rate, _, terms in lines]

@@ -11,8 +11,7 @@ from __future__ import annotations
 import json
 import os
 
-from smara.commits.edit import with_place
-from smara.decisions.recall import MOST_ROWS, Core, recall
+from smara.decisions.recall import MOST_ROWS, Core, MessageTerms, recall
 
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 
@@ -152,7 +151,8 @@ def records_about(look: RecordProbe, text: str, *, actor: str, place: str) -> li
     """
     decisions = DecisionShelf(look, actor)
     found = []
-    for hit in recall(text, decisions):
+    message = MessageTerms(text)
+    for hit in recall(message, decisions):
         _, line, _, _, memory_id, content = decisions.rows[hit.no]
         found.append(
             {
@@ -166,7 +166,9 @@ def records_about(look: RecordProbe, text: str, *, actor: str, place: str) -> li
         )
     if place:
         commits = CommitShelf(look, place)
-        for hit in recall(text, commits):
+        for hit in recall(message, commits):
+            from smara.commits.edit import with_place
+
             note = commits.notes[hit.no]
             facts = {name: note[name] for name in ("id", "key", "text")}
             line = with_place(note["line"], note["path"])

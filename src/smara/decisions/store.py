@@ -143,6 +143,17 @@ class DecisionStore(ProjectStore):
         )
         return {int(row[0]): row[1] for row in rows}
 
+    def newest(self, session: Session, limit: int) -> list[tuple[str, str]]:
+        """Return the keys of the newest decisions in force, with their terms."""
+        rows = self.rows(
+            session,
+            "SELECT m.id, d.about FROM decisions d JOIN memories m ON m.no = d.memory_no"
+            " WHERE d.project_no = :project AND m.deprecated_at IS NULL"
+            " ORDER BY d.memory_no DESC LIMIT ?",
+            limit,
+        )
+        return [(f"memory:{row[0]}", from_storable(row[1])) for row in rows]
+
     def probe(self, session: Session) -> SessionProbe:
         """Return the questions of a message about an open session."""
         return SessionProbe(session, self.scope, self.database)

@@ -12,7 +12,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
 from smara.codegraph.store import ChunkRow, CodeStore
-from smara.core.extract import pieces
+from smara.core.terms import pieces
 from smara.core.text import CHUNK_CHARACTERS
 from smara.database.database import Session, marks
 from smara.database.vectors import TABLES, VectorKind, vector_code

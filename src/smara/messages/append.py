@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from smara.core.escape import from_storable
-from smara.core.extract import pieces
 from smara.core.ids import IdMaker
+from smara.core.terms import pieces
 from smara.core.text import Analysis, analyze_chunks, words
 from smara.database.database import Session, marks, parts
 from smara.database.fulltext import IndexRow, row_of

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smara.core.extract import pieces
+from smara.core.terms import pieces
 from smara.core.tokens import (
     PIECE_CHARACTERS,
     EstimatingCounter,

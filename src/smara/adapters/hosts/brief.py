@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 FOLDER = "briefs"
-FORMAT = 9
+FORMAT = 10
 FAILED = "failed:"
 """The trigger of every call that failed."""
 GOOD_SECONDS = 72 * 3_600

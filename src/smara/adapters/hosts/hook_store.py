@@ -64,8 +64,11 @@ the next one.
 """
 
 
-def speak(agent: str, name: str, payload: bytes, folder: str) -> bytes:
-    """Return the standard output for an event; empty for silence."""
+def speak(agent: str, name: str, payload: bytes, folder: str, is_later: bool = False) -> bytes:
+    """Return the standard output for an event; empty for silence.
+
+    To a message that ``is_later`` than the first, only what was decided about its subject.
+    """
     from smara.core.clock import SystemClock
 
     events = events_of(agent, name, payload, at_ms=SystemClock().now_ms(), cwd=os.getcwd())
@@ -89,7 +92,9 @@ def speak(agent: str, name: str, payload: bytes, folder: str) -> bytes:
         ) as memory:
             is_known = memory.projects.at(event.cwd, settings.project) is not None
             brief = (
-                _tell(memory, event, agent, name=name, folder=folder, ready=ready)
+                _tell(
+                    memory, event, agent, name=name, folder=folder, ready=ready, is_later=is_later
+                )
                 if is_known
                 else None
             )
@@ -103,7 +108,13 @@ def speak(agent: str, name: str, payload: bytes, folder: str) -> bytes:
 
 
 def _tell(
-    memory: Memory, event: HostEvent, agent: str, name: str, folder: str, ready: list[bytes]
+    memory: Memory,
+    event: HostEvent,
+    agent: str,
+    name: str,
+    folder: str,
+    ready: list[bytes],
+    is_later: bool,
 ) -> BriefDraft | None:
     """Make ready what is to be said now, and draft what may be said next."""
     # One of those that wait is this start. Hosts that run a drain beside it are not kept
@@ -116,7 +127,7 @@ def _tell(
         from smara.adapters.hosts.drain import drain  # it loads all that reads transcripts
 
         drain(memory, folder, CATCH_UP_SECONDS * patience(), is_quick=True)
-    injection = _ask(memory.moments, event, folder)
+    injection = _ask(memory.moments, event, folder, is_later)
     _hand_over(memory.moments, injection, event, folder=folder)
     if injection is not None and injection.text.strip():
         ready.append(emit(agent, name, injection.text))
@@ -130,10 +141,10 @@ def _tell(
     return None
 
 
-def _ask(moments: Moments, event: HostEvent, folder: str) -> Injection | None:
+def _ask(moments: Moments, event: HostEvent, folder: str, is_later: bool) -> Injection | None:
     hearer = session_of(event)
     if event.kind == "prompt":
-        return moments.first_message(event.session_id, event.prompt)
+        return moments.first_message(event.session_id, event.prompt, is_first=not is_later)
     known_texts = instructions_of(event.agent, event.cwd, folder)
     if event.kind in ("session_start", "subagent_start"):
         return moments.start(

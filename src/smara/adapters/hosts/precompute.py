@@ -63,7 +63,7 @@ def _draft(memory: Memory, cwd: str, files: Mapping[str, Sequence[str]]) -> Brie
         }
     with memory.internals.database.read() as session:
         head["apart"] = memory.internals.knowledge_store.apart(session)
-    words: dict[str, Mapping[str, Any]] = {}
+    words: dict[str, dict[str, Any]] = {}
     watched: set[str] = set()
     # A branch that is checked out later has other commits.
     branch = _branch(cwd)
@@ -75,6 +75,8 @@ def _draft(memory: Memory, cwd: str, files: Mapping[str, Sequence[str]]) -> Brie
         for is_edit in ((True, False) if is_undone else (True,))
         for trigger in note_triggers([file_trigger(path)], is_edit)
     ]
+    # A store that is no file cannot be probed: what is near to nothing is then known without it.
+    subjects = memory.decisions.subjects() if not head["store"] else []
     for agent, paths in files.items():
         root = brief.root_of(cwd)
         ready = memory.moments.prepared(agent=agent, cwd=root, known_texts=texts_of(paths))
@@ -83,6 +85,7 @@ def _draft(memory: Memory, cwd: str, files: Mapping[str, Sequence[str]]) -> Brie
         if ready.most_said:
             watched.update(notes)
         words[agent] = _words(ready, paths, partial(_cited, memory, root, {}))
+        words[agent]["subjects"] = subjects
         watched.update(key for tool in ready.tools for key in _triggers(tool))
     return BriefDraft(cwd, head, tuple(watched), words)
 

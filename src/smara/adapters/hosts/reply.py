@@ -90,7 +90,7 @@ def answer(agent: str, event: str, raw: bytes, folder: str, is_behind: bool = Fa
     chosen = (
         choose(agent, event, payload, folder=folder, is_later=is_later) if not is_behind else None
     )
-    if chosen == [] or (chosen is None and is_later):
+    if chosen == []:
         return b""
     # What is the same when two registrations ask about one thing: of one host, or of two that
     # read each other's.
@@ -108,7 +108,7 @@ def answer(agent: str, event: str, raw: bytes, folder: str, is_behind: bool = Fa
         return _say(agent, event, payload, folder=folder, chosen=chosen)
     from smara.adapters.hosts.hook_store import speak
 
-    return speak(agent, event, raw, folder=folder)
+    return speak(agent, event, raw, folder=folder, is_later=is_later)
 
 
 def choose(
@@ -122,14 +122,16 @@ def choose(
     """
     head = brief.head_of(folder, folder_of(payload))
     session_id = session_of(payload)
+    # The store is not opened for a later message of which nothing is known.
+    unknown: list[dict[str, Any]] | None = [] if is_later else None
     if head is None or not (session_id.isprintable() and 0 < len(session_id) <= 200):
-        return None
+        return unknown
     if head.get("is_absent") and head["is_same"]:
         return []  # there is no store, or no project
     if head.get("is_absent"):
-        return None
+        return unknown
     if head["apart"] and not {session_id, "*"}.isdisjoint(head["apart"]):
-        return None
+        return unknown
     if event in STARTS and hearer_of(payload) == session_id:
         if "/" in head["apart"] and os.path.abspath(folder_of(payload)) != head["root"]:
             return None
@@ -141,9 +143,11 @@ def choose(
     # What was decided about its subject, where the work stood, and what is new since the start.
     words = brief.words_of(folder, head, agent)
     if words is None:
-        return None
+        return unknown
     prompt = own_words(_text(payload, "prompt"))
     record = SessionLog(folder, session_id)
+    if head.get("answers_messages") and _may_be_decided(words["subjects"], prompt, record):
+        return None
     decided = _decided(head, prompt, record)
     if is_later:
         return decided
@@ -159,6 +163,17 @@ def choose(
         # before it.
         new += [{**each, "point": "first_message"} for each in _unsaid(words["start"], record)]
     return decided + [each for each in new if _stands(head, each)]
+
+
+def _may_be_decided(subjects: Sequence[Mapping[str, Any]], prompt: str, record: SessionLog) -> bool:
+    """Return True if a store that is no file must be asked about a message."""
+    from smara.decisions.recall import may_recall
+
+    return any(
+        each["keys"][place] not in record.names
+        for each in subjects
+        for place in may_recall(prompt, each["total"], each["terms"])
+    )
 
 
 def _decided(head: Mapping[str, Any], prompt: str, record: SessionLog) -> list[dict[str, Any]]:
