@@ -171,12 +171,10 @@ def is_secret(value: str, rule: Rule, name: str, is_quoted: bool, ends_line: boo
         return _is_near_secret(value, rule, name)
     if rule.shape in ("url", "argument"):
         # `-p 8080:80`, and "the options -u and -p take"
-        if rule.shape == "argument" and (
-            _PORTS.fullmatch(value) or _is_example(value) or " and -" in name or " or -" in name
-        ):
-            return False
+        is_other = _PORTS.fullmatch(value) or " and -" in name or " or -" in name
         return (
             len(value) >= 4
+            and not (rule.shape == "argument" and (is_other or _is_example(value)))
             and not _is_reference(value)
             and value.lower() not in _WEAK_PASSWORDS
             and len(set(value)) > 2

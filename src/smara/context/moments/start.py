@@ -128,8 +128,7 @@ class RecentWork:
             lines += [one_line(sentence) for evidence in final for sentence in evidence]
         summary = " ".join(filter(None, lines))
         # Only "continue" or a command of its host is known of it: it leaves nothing behind.
-        request = summary.split('"')[1:-1] if summary.endswith('".') and summary.isascii() else []
-        if len(request) == 1 and " " not in request[0]:
+        if summary.isascii() and " " not in (summary.partition('"')[2] or " "):
             return []
         host, branch = (
             one_line(str(thread.metadata.get(name) or ""), 60) for name in ("host", "git_branch")
