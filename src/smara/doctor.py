@@ -12,7 +12,6 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from smara.config import Settings, default_store
@@ -22,6 +21,7 @@ from smara.database.migrate import HEAD, schema_version
 from smara.environment import store_file
 from smara.errors import SmaraError
 from smara.memory import Memory, open_database, open_memory
+from smara.privacy.holders import processes_holding
 
 if TYPE_CHECKING:
     from smara.knowledge.memories import Memories
@@ -149,28 +149,13 @@ def _wal_finding(path: str) -> Finding:
     if size <= LARGE_WAL_BYTES:
         return Finding("write-ahead log", "ok", f"{size // 1024:,} KiB.")
     holders = processes_holding(path)
-    who = f" Held open by process {', '.join(map(str, holders))}." if holders else ""
+    who = f" Held open by {', '.join(map(str, holders))}." if holders else ""
     return Finding(
         "write-ahead log",
         "warning",
         f"It has grown to {size // 2**20} MiB, which happens while a reader stays open.{who}",
         advice="End the process that keeps the store open; `smara doctor --fix` then shrinks it.",
     )
-
-
-def processes_holding(path: str) -> list[int]:
-    """Other processes that have the file open, where the system tells (Linux)."""
-    found = []
-    real = os.path.realpath(path)
-    for folder in Path("/proc").glob("[0-9]*"):
-        if folder.name == str(os.getpid()):
-            continue
-        try:
-            if any(os.readlink(entry) == real for entry in (folder / "fd").iterdir()):
-                found.append(int(folder.name))
-        except OSError:
-            continue
-    return sorted(found)
 
 
 def _inside(settings: Settings, fix: bool) -> list[Finding]:

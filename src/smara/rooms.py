@@ -469,8 +469,8 @@ class Rooms:
             self.project,
             self.projects,
             self.index,
-            recount=self.recount,
             rooms=lambda: ImportRooms(self.memories, self.messages, self.threads, self.tasks),
+            rooms_of=lambda scope: self.sibling(scope, self.settings),
         )
 
     @cached_property

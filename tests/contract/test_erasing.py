@@ -306,7 +306,7 @@ def test_everything_is_erased_in_all_projects(place, memory):
     say(place.open(project="bank", embedder="off"), f"{CANARY} has an account")
     talk(memory)
     plan = memory.privacy.plan_erase(is_everything=True)
-    assert plan.derived["messages"] == 3
+    assert plan.chosen["messages"] == 3
     assert memory.privacy.erase(is_everything=True).is_clean
     again = place.open(project="else", embedder="off")
     assert leaks(again, CANARY) == []

@@ -277,12 +277,36 @@ class PostgresDatabase:
     def vacuum(self) -> None:
         """Rewrite every table and index without deleted rows."""
         with self.read() as session:
-            for name in sorted(self.tables(session)):
-                session.run(f"VACUUM (FULL) {name}")
+            session.run(_CLEAR_STATISTICS)
+            for name in (*sorted(self.tables(session)), "pg_catalog.pg_statistic"):
+                session.run(f"VACUUM (FULL, ANALYZE) {name}")
+            session.run("DO $$ BEGIN CHECKPOINT; EXCEPTION WHEN OTHERS THEN NULL; END $$")
 
     def close(self) -> None:
         if self._pid == os.getpid():
             self._pool.close()
+
+
+_CLEAR_STATISTICS = """
+DO $$ DECLARE each record; BEGIN
+  FOR each IN SELECT schemaname AS home, tablename, attname, inherited FROM pg_stats
+    WHERE schemaname = current_schema()
+  LOOP
+    BEGIN
+      IF current_setting('server_version_num')::int >= 180000 THEN
+        PERFORM pg_clear_attribute_stats(
+          each.home, each.tablename, each.attname, each.inherited);
+      ELSE
+        DELETE FROM pg_statistic s USING pg_attribute a WHERE a.attrelid = s.starelid
+          AND a.attnum = s.staattnum AND a.attname = each.attname
+          AND s.starelid = each.tablename::regclass;
+      END IF;
+    EXCEPTION WHEN insufficient_privilege THEN NULL;
+    END;
+  END LOOP;
+END $$
+"""
+"""Statistics hold values of rows, and ANALYZE leaves those of a table that is empty now."""
 
 
 def _reason(error: BaseException) -> str:

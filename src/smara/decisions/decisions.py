@@ -278,6 +278,7 @@ class Decisions:
                 session, thread.no, after, thread.last_seq + 1, _MOST_MESSAGES
             )
             before = self._store.of_thread(session, thread.no)
+            erased = self._store.erased(session, [each.id for each in messages])
         turns = turns_of(messages)
         models = self._models()
         ask = None if models.is_offline else partial(choose, models, turns, thread.read_seq)
@@ -294,6 +295,8 @@ class Decisions:
         ]
         for draft, earlier in (*((each, None) for each in drafts), *repeated):
             origin = turns[draft.quotations[0].turn].message_id
+            if origin in erased:
+                continue
             evidence, draft = self._evidence(turns, draft)
             if origin in before:
                 counts["changed"] += self._change(thread, before[origin], draft, evidence)

@@ -9,7 +9,7 @@ from smara.core.escape import from_storable, to_storable
 from smara.database.database import Session
 from smara.database.fulltext import RecordTerms
 from smara.database.probe import SessionProbe
-from smara.database.project_store import ProjectStore
+from smara.database.project_store import ProjectStore, Tombstones
 
 
 class DecisionRow(NamedTuple):
@@ -70,6 +70,10 @@ class DecisionStore(ProjectStore):
             ),
             (thread_no, seq),
         )
+
+    def erased(self, session: Session, origins: Sequence[str]) -> dict[str, int]:
+        """Return the messages whose decision was erased by itself."""
+        return Tombstones(self.database, self.scope).erased(session, "decision", origins)
 
     def put(self, session: Session, row: DecisionRow) -> None:
         """Write a decision's place, terms and line, and index it."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -17,15 +18,15 @@ from smara.core.scope import Scope
 from smara.core.terms import expand
 from smara.core.text import analyze_chunks, words
 from smara.database.database import Database, Session, marks, parts
-from smara.database.fulltext import IndexRow, RecordKind, Within, row_of
+from smara.database.fulltext import IndexRow, RecordKind, Within, row_of, terms_of
 from smara.database.project_store import Tombstones
+from smara.decisions.store import decision_terms
 from smara.privacy.models import ErasePlan
+from smara.privacy.pages import change_pages
 from smara.privacy.rows import RowReader
 from smara.privacy.tables import RECORDS, TABLES
-from smara.privacy.walk import Walk
+from smara.privacy.walk import ERASED, Walk
 
-ERASED = "[erased]"
-"""What stands in place of an erased message, so that its thread has no gap."""
 _INDEXED: tuple[tuple[str, RecordKind], ...] = (
     ("tasks", "task"),
     ("observations", "observation"),
@@ -40,7 +41,10 @@ _ACTORS = (
     ("task_dependencies", "created_by"), ("working_memory_versions", "actor"),
 )  # fmt: skip
 """Columns that name a person on rows that stay."""
-_WITNESSES = 20
+_NAMED = ("message_id", "observation_id")
+_KEYS = ("message", "observation", "session")
+"""Kinds of keys by which a memory is found from its sources."""
+_WITNESSES, _MOST_WITNESSES = 20, 5_000
 
 
 class Eraser:
@@ -53,7 +57,7 @@ class Eraser:
         self._walk = walk
         self._project = int(scope.project_no)
 
-    def plan(self, elsewhere: dict[str, int]) -> ErasePlan:
+    def plan(self, elsewhere: dict[str, int], person: str | None) -> ErasePlan:
         """Count what goes."""
         walk, totals = self._walk, {name: len(found) for name, found in self._walk.rows.items()}
         for table in RECORDS:
@@ -61,18 +65,38 @@ class Eraser:
                 where, values = self._unnumbered(table.name)
                 totals[table.name] = walk.count(table.name, where, values)
         derived = {name: count - walk.chosen[name] for name, count in totals.items()}
+        again = Counter(
+            memories=len(walk.renewed) + len(walk.partial),
+            working_memory=len(change_pages(walk, self._is_used)),
+        )
+        shown = "t.record_no, t.thread_no"
+        places = walk.among("observations", "no", walk.rows["observations"], shown)
+        again["observations"] = sum((record, thread) in walk.rewound for record, thread in places)
+        for name, column in _ACTORS if person is not None else ():
+            numbers = walk.rows.get(name) or set()
+            gone = f" AND t.no NOT IN ({', '.join(map(str, sorted(numbers)))})" if numbers else ""
+            again[name] += walk.count(name, f"t.{column} = ?{gone}", [person])
         return ErasePlan(
             {name: count for name, count in walk.chosen.items() if count},
             {name: count for name, count in derived.items() if count > 0},
             elsewhere,
+            {name: count for name, count in again.items() if count},
         )
 
-    def erase(self, now_ms: int, person: str | None, is_project: bool) -> None:
-        """Remove everything, and leave tombstones."""
+    def erase(
+        self, now_ms: int, person: str | None, is_project: bool
+    ) -> tuple[list[str], list[str]]:
+        """Remove everything, and leave tombstones.
+
+        Returns:
+            The threads to read again for decisions, and the sessions that went.
+        """
         vocabulary = self._vocabulary()
         shells = self._shells()
         self._bury(now_ms, shells)
         self._forget_observed()
+        self._renew()
+        self._put_pages()
         for name, kind in _INDEXED:
             self._database.records.remove(self._session, kind, sorted(self._walk.rows[name]))
         for no in sorted(self._walk.rows["messages"]):
@@ -93,6 +117,8 @@ class Eraser:
             self._database.words.remove(self._session, self._project, gone)
         if is_project:
             self._erase_rest()
+        rows = self._walk.among("threads", "no", self._walk.reread, "t.id")
+        return [str(row[0]) for row in rows], sorted(self._walk.sessions)
 
     def _run(self, statement: str, values: Sequence[Any] = ()) -> int:
         return self._session.run(statement, values)
@@ -129,8 +155,11 @@ class Eraser:
                 stones.add(self._session, table.name, names, now_ms, salt)
         for row in walk.among("tasks", "no", walk.rows["tasks"], "t.id, t.short_id"):
             stones.add(self._session, "task", map(key_of, map(str, row)), now_ms, salt)
-        prints = walk.among("memories", "no", walk.rows["memories"] - walk.partial, "t.fingerprint")
+        gone = walk.rows["memories"] - walk.partial
+        prints = walk.among("memories", "no", gone, "t.fingerprint")
         stones.add(self._session, "words", (str(row[0]) for row in prints), now_ms, salt)
+        origins = walk.among("decisions", "memory_no", gone, "t.origin")
+        stones.add(self._session, "decision", (str(row[0]) for row in origins), now_ms, salt)
         # A hook tells the words of a message under another id than the transcript.
         threads = {row[1] for row in shells}
         ids: dict[int, str] = dict(walk.among("threads", "no", threads, "t.no, t.id"))
@@ -211,6 +240,65 @@ class Eraser:
         )
         self._some("DELETE FROM observation_failures WHERE record_no IN (:some)", records)
 
+    def _renew(self) -> None:
+        """Leave memories with the sources that stay, and put back in force what was replaced."""
+        walk = self._walk
+        for no, left in walk.renewed.items():
+            self._run(
+                "UPDATE memories SET evidence = ?, session_ids = ?, session_id = ? WHERE no = ?",
+                (json.dumps(left.evidence, separators=(",", ":")),
+                 json.dumps(left.session_ids, separators=(",", ":")),
+                 next(iter(left.session_ids), None), no),
+            )  # fmt: skip
+            names = {str(each[kind]) for each in left.evidence for kind in each if kind in _NAMED}
+            for key, value in walk.among("memory_keys", "memory_no", [no], "t.kind, t.value"):
+                if key in _KEYS and value not in names | set(left.session_ids):
+                    self._run(
+                        "DELETE FROM memory_keys WHERE memory_no = ? AND kind = ? AND value = ?",
+                        (no, key, value),
+                    )
+        self._some("DELETE FROM decision_cursors WHERE thread_no IN (:some)", walk.reread)
+        fallen = walk.rows["memories"] - walk.named
+        replaced = walk.among("memories", "replaced_by_no", fallen, "t.no, t.deprecated_because")
+        again = {no for no, why in replaced if why == "superseded"} - walk.rows["memories"]
+        self._some(
+            "UPDATE memories SET deprecated_at = NULL, deprecated_because = NULL,"
+            " replaced_by_no = NULL WHERE no IN (:some)",
+            again,
+        )
+        for no, about in walk.among("decisions", "memory_no", again, "t.memory_no, t.about"):
+            terms = [(int(no), decision_terms(about))]
+            self._database.records.put(self._session, "decision", self._project, terms)
+
+    def _put_pages(self) -> None:
+        """Write pages without the lines that go, as new rows: vectors go with the old ones."""
+        for change in change_pages(self._walk, self._is_used):
+            where = f"project_no = {int(self._project)} AND"
+            page = self._columns("working_memory", f"{where} no = ?", change.no)
+            versions = self._columns("working_memory_versions", f"{where} memory_no = ?", change.no)
+            self._run(
+                f"DELETE FROM working_memory_versions WHERE {where} memory_no = ?", (change.no,)
+            )
+            self._run(f"DELETE FROM working_memory WHERE {where} no = ?", (change.no,))
+            rows = [("working_memory", each, change.content) for each in page]
+            rows += [
+                ("working_memory_versions", each, change.versions[each["version"]])
+                for each in versions
+            ]
+            for table, row, content in rows:
+                row["content"] = content
+                names = ", ".join(row)
+                self._run(
+                    f"INSERT INTO {table} ({names}) VALUES ({marks(len(row))})", [*row.values()]
+                )
+            terms = [(change.no, terms_of("", from_storable(change.content)))]
+            self._database.records.put(self._session, "working", self._project, terms)
+
+    def _columns(self, table: str, where: str, *values: Any) -> list[dict[str, Any]]:
+        names = [each.name for each in self._walk.columns[table]]
+        rows = self._session.all(f"SELECT {', '.join(names)} FROM {table} WHERE {where}", values)
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
     def _untitle(self, thread_no: int) -> None:
         """Take out of a thread what was observed in its messages: title and current task."""
         rows = self._walk.among("threads", "no", [thread_no], "t.metadata, t.title")
@@ -234,13 +322,14 @@ class Eraser:
                 f"UPDATE {table} SET memory_id = NULL WHERE memory_id IN (:some)",
                 {str(row[0]) for row in memories},
             )
-        for table in ("intake_events", "intake_jobs", "behavior_jobs"):
-            if any(each.name == "session_id" for each in walk.columns[table]):
-                self._some(
-                    f"DELETE FROM {table} WHERE project_no = {int(self._project)}"
-                    " AND session_id IN (:some)",
-                    walk.sessions,
-                )
+        for table, column in (
+            ("intake_events", "session_id"), ("intake_jobs", "session_id"), ("sessions", "id"),
+        ):  # fmt: skip
+            self._some(
+                f"DELETE FROM {table} WHERE project_no = {int(self._project)}"
+                f" AND {column} IN (:some)",
+                walk.sessions,
+            )
         self._some(
             "UPDATE threads SET title = NULL, metadata = '{}' WHERE no IN (:some)", walk.renamed
         )
@@ -320,8 +409,10 @@ class Eraser:
     def _is_used(self, word: str) -> bool:
         """Return True if a message that stays has a word."""
         within, terms = Within(self._project), [expand(word).terms[0].text]
-        rows = self._database.fulltext.match(self._session, terms, within, _WITNESSES)
-        numbers = sorted({row >> 16 for row in rows})
+        gone = self._walk.rows["messages"]
+        most = _WITNESSES + min(len(gone), _MOST_WITNESSES)
+        rows = self._database.fulltext.match(self._session, terms, within, most)
+        numbers = sorted({row >> 16 for row in rows} - gone)
         found = self._walk.among("messages", "no", numbers, "t.raw_content")
         return any(word in words(from_storable(row[0])) for row in found)
 

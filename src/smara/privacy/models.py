@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
+from smara.privacy.tables import BY_NAME
+
 ExportFormat = Literal["zip", "json", "markdown", "claude-md", "agents-md"]
 FORMATS: tuple[ExportFormat, ...] = get_args(ExportFormat)
 
@@ -153,6 +155,8 @@ class RestoreReport:
     saved_as: str | None
     """The backup of what was there before."""
     counts: Mapping[str, int]
+    undone_erases: int = 0
+    """Erases that were made after the backup: what they removed is back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,15 +201,32 @@ class ErasePlan:
     """Rows by table that belong to them or were made from them."""
     elsewhere: Mapping[str, int]
     """Rows by table that hold the same words and stay, because they are records of their own."""
+    again: Mapping[str, int] = field(default_factory=dict)
+    """Rows by table that rest on other sources too, and are made again from those alone."""
 
     @classmethod
     def joined(cls, plans: Sequence[ErasePlan]) -> ErasePlan:
         """Return the plans of several projects as one."""
-        names = ("chosen", "derived", "elsewhere")
+        names = ("chosen", "derived", "elsewhere", "again")
         counts = (
             sum((Counter(getattr(each, name)) for each in plans), Counter()) for name in names
         )
         return cls(*map(dict, counts))
+
+    @property
+    def lines(self) -> list[tuple[int, str, str]]:
+        """Counts, what is counted, and why, for a table."""
+        reasons = {
+            "chosen": "chosen",
+            "derived": "made from it",
+            "again": "again, without it",
+            "elsewhere": "stays",
+        }
+        return [
+            (count, BY_NAME[name].label, why)
+            for kind, why in reasons.items()
+            for name, count in getattr(self, kind).items()
+        ]
 
     @property
     def total(self) -> int:
@@ -226,6 +247,8 @@ class EraseReceipt:
     """Files in which such a piece was found, though no record holds it."""
     out_of_reach: tuple[str, ...]
     """Where copies may be that Smara cannot reach."""
+    held_by: tuple[str, ...] = ()
+    """The processes that keep the files as they were, if a trace was found."""
 
     @property
     def is_clean(self) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from smara.behavior.store import BehaviorStore
 from smara.core import log
 from smara.core.clock import to_ms
 from smara.core.files import read_regular
@@ -19,11 +19,12 @@ from smara.database.migrate import HEAD, migrate
 from smara.database.project_store import NamedStore
 from smara.database.projects import ProjectContext, Projects
 from smara.database.session import Session, number
-from smara.environment import spool_folder
-from smara.errors import InvalidInputError, NotFoundError
+from smara.errors import BusyError, InvalidInputError, NotFoundError
 from smara.knowledge.store import KnowledgeStore
 from smara.privacy.archive import file_hash, private_file, write_archive
+from smara.privacy.derive import ProjectRooms, judge_again
 from smara.privacy.erase import Eraser, write_receipt
+from smara.privacy.holders import holders_of
 from smara.privacy.load import Loader, is_archive
 from smara.privacy.markdown import (
     IS_MARKDOWN,
@@ -46,7 +47,8 @@ from smara.privacy.models import (
     MarkdownReport,
     RestoreReport,
 )
-from smara.privacy.probe import find_traces, out_of_reach
+from smara.privacy.probe import clear_spool, find_traces, out_of_reach
+from smara.privacy.provenance import settle
 from smara.privacy.rows import EVERYTHING, RowReader, Selection
 from smara.privacy.tables import BY_NAME, RECORDS
 from smara.privacy.walk import Walk
@@ -59,6 +61,10 @@ if TYPE_CHECKING:
     from smara.search.index import Index
 
 
+_LOG = {
+    "sqlite": "the write-ahead log, which another process reads",
+    "postgres": "tables that another transaction holds",
+}
 _SHORTEST_TEXT = 4
 _UNFINISHED = "outcome IN ('removed', 'traces left')"
 
@@ -88,14 +94,14 @@ class Privacy:
         projects: Projects,
         index: Index,
         *,
-        recount: Callable[[Scope], None],
         rooms: Callable[[], ImportRooms],
+        rooms_of: Callable[[Scope], ProjectRooms],
     ) -> None:
         self._project = project
         self._database = project.database
         self._projects = projects
-        self._recount = recount
         self._rooms = rooms
+        self._rooms_of = rooms_of
         self._index = index
         self._loader = Loader(self._database, projects.named, index.add_after)
 
@@ -159,14 +165,16 @@ class Privacy:
         saved = None
         if self._database.path != ":memory:" and any(self._counts().values()):
             saved = f"{self._database.path}.before-restore-{self._project.clock.now_ms()}"
+        erased = self._erasures()
         from smara.privacy.backup import replace
 
         replace(self._database, source, HEAD, saved)
         migrate(self._database, self._project.clock)
         log.event("store.restored", path=source, saved_as=saved)
         counts = self._counts()
+        undone = len(erased - self._erasures())
         self._database.close()  # the project that this memory works in may have another number now
-        return RestoreReport(source, "sqlite", saved, counts)
+        return RestoreReport(source, "sqlite", saved, counts, undone)
 
     def export(
         self,
@@ -262,7 +270,7 @@ class Privacy:
         """
         report = self._loader.load(os.path.abspath(os.fspath(path)), project)
         for name in report.projects:
-            self._recount(self._projects.named(name))
+            self._count_again(self._projects.named(name))
         log.event("archive.imported", rows=sum(report.added.values()))
         return report
 
@@ -407,17 +415,23 @@ class Privacy:
         with self._database.write() as session:
             plans: list[ErasePlan] = []
             samples: list[str] = []
+            reread: list[str] = []
+            names: list[str] = []
             for scope in scopes:
                 eraser, part, pieces = self._walk(session, scope, target)
-                eraser.erase(now, target.person, target.is_whole)
+                reread, sessions = eraser.erase(now, target.person, target.is_whole)
+                names += sessions
                 plans.append(part)
                 samples += pieces
             plan = ErasePlan.joined(plans)
             write_receipt(session, name, now, self._project.actor, target.kinds, plan)
+            texts = [*samples, *filter(None, (target.text, target.person))]
+            # Before the end of the transaction: a process that is killed after it knows no more
+            # what to look for. After it once more, for a brief that was made meanwhile.
+            clear_spool(texts, names, is_everything=target.is_everything)
+        clear_spool(texts, names, is_everything=target.is_everything)
         if not target.is_whole:
-            self._recount(self._project.scope)
-        # Briefs are made again from the store, without what went.
-        shutil.rmtree(os.path.join(spool_folder(), "briefs"), ignore_errors=True)
+            self._derive_again(self._project.scope, reread)
         traces = self._scrub(samples)
         outcome = "traces left" if traces else "clean"
         with self._database.write() as session:
@@ -425,6 +439,7 @@ class Privacy:
         log.event("store.erased", rows=plan.total, outcome=outcome)
         receipt = EraseReceipt(
             name, now, plan, samples=len(samples), traces=tuple(traces),
+            held_by=tuple(map(str, holders_of(self._database))) if traces else (),
             out_of_reach=tuple(out_of_reach(self._database)),
         )  # fmt: skip
         if target.is_whole:
@@ -485,14 +500,32 @@ class Privacy:
 
     def finish_erase(self) -> bool:
         """Rewrite the files; return False if a reader is in the way."""
+        for scope in self._scopes(None, True):
+            self._derive_again(scope)
         self._index.rebuild()
-        self._database.vacuum()
+        try:
+            self._database.vacuum()
+        except BusyError:
+            return False
         is_done = self._database.shrink_log()
         if is_done:
             with self._database.write() as session:
                 session.run(f"UPDATE erasures SET outcome = 'rewritten' WHERE {_UNFINISHED}")
             self._database.shrink_log()
         return is_done
+
+    def _count_again(self, scope: Scope) -> ProjectRooms:
+        rooms = self._rooms_of(scope)
+        rooms.tasks.recount()
+        rooms.memories.recount()
+        return rooms
+
+    def _derive_again(self, scope: Scope, threads: Sequence[str] = ()) -> None:
+        """Count again, and derive what rests on other sources than the erased ones."""
+        rooms = self._count_again(scope)
+        judge_again(BehaviorStore(self._database, scope), rooms.memories)
+        for thread_id in threads:
+            rooms.decisions.read(thread_id)
 
     def _walk(
         self, session: Session, scope: Scope, target: EraseTarget
@@ -522,19 +555,25 @@ class Privacy:
             walk.choose_path(target.path)
         if target.is_whole:
             walk.choose_project()
+        settle(walk)
         samples = walk.samples()
         eraser = Eraser(self._database, session, scope, walk)
-        return eraser, eraser.plan(walk.follow_copies(samples)), samples
+        return eraser, eraser.plan(walk.follow_copies(samples), target.person), samples
 
     def _scrub(self, samples: Sequence[str]) -> list[str]:
         """Write the files again without what was freed; return the traces that are left."""
         traces: list[str] = []
         for is_last in (False, True):
             self._database.close_idle()
-            self._index.optimize()
-            self._database.vacuum()
-            self._database.shrink_log()
+            try:
+                self._index.optimize()
+                self._database.vacuum()
+                is_shrunk = self._database.shrink_log()
+            except BusyError:
+                is_shrunk = False
             traces = find_traces(self._database, samples)
+            if not is_shrunk:
+                return list(dict.fromkeys([*traces, _LOG[self._database.kind]]))
             if not traces or is_last:
                 break
             self._index.rebuild()
@@ -563,6 +602,10 @@ class Privacy:
                 f"Project not found: {missing[0]}. `smara projects` lists them.",
             )
         return [there[name] for name in dict.fromkeys(names)]
+
+    def _erasures(self) -> set[str]:
+        with self._database.read() as session:
+            return {str(row[0]) for row in session.all("SELECT id FROM erasures")}
 
     def _counts(self) -> dict[str, int]:
         with self._database.snapshot() as session:

@@ -1,24 +1,32 @@
 """Look for erased words where they must not be any more.
 
-A piece of text that some record still holds is no trace: it was said elsewhere too.
+A piece of text that some record still holds is no trace: it was said elsewhere too. Files of a
+server of PostgreSQL are read by the server itself, if its role may.
 """
 
 from __future__ import annotations
 
+import json
 import mmap
 import os
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from glob import escape, glob
 
 from smara.core.escape import to_storable
-from smara.database.database import Database, Session
+from smara.database.database import Database, Row, Session
+from smara.database.session import number
 from smara.environment import spool_folder
 from smara.privacy.tables import BY_NAME
+
+_CHUNK_BYTES = 32 << 20
 
 
 def find_traces(database: Database, samples: Sequence[str]) -> list[str]:
     """Return files and indexes that hold a sample no record holds."""
     traces: dict[str, None] = {}
+    own: list[str] = []
     with database.snapshot() as session:
         columns = {
             name: [each.name for each in found if each.type == "string"]
@@ -32,7 +40,10 @@ def find_traces(database: Database, samples: Sequence[str]) -> list[str]:
             ]
             if not any(BY_NAME[name].holds == "records" or "code" in name for name in tables):
                 traces |= dict.fromkeys(tables)
-                traces |= dict.fromkeys(_files_with(database, sample))
+                own.append(sample)
+        needles = sorted({form for sample in own for form in forms_of(sample)})
+        if needles:
+            traces |= dict.fromkeys(_files_with(database, session, needles))
     return list(traces)
 
 
@@ -45,9 +56,8 @@ def _is_in(session: Session, table: str, columns: Sequence[str], sample: str) ->
     return session.one(statement, [f"%{pattern}%"] * len(columns)) is not None
 
 
-def _files_with(database: Database, sample: str) -> Iterator[str]:
-    """Yield the files of the store whose bytes hold a sample, escaped or not."""
-    needles = {form.encode("utf-8", "replace") for form in (sample, to_storable(sample))}
+def _files_with(database: Database, session: Session, needles: Sequence[bytes]) -> Iterator[str]:
+    """Yield the files of the store whose bytes hold one of some pieces."""
     for path in store_files(database):
         try:
             with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as data:
@@ -55,6 +65,60 @@ def _files_with(database: Database, sample: str) -> Iterator[str]:
                     yield path
         except (OSError, ValueError):
             continue  # gone meanwhile, or empty
+    if database.kind == "postgres":
+        yield from _server_files_with(session, needles)
+
+
+def _server_files_with(session: Session, needles: Sequence[bytes]) -> Iterator[str]:
+    """Yield tables and indexes of a server in whose files, or statistics, a piece is."""
+    columns = "coalesce(most_common_vals::text, '') || coalesce(histogram_bounds::text, '')"
+    for needle in needles:
+        values = (needle.decode("utf-8", "replace"),)
+        statement = (
+            "SELECT DISTINCT tablename FROM pg_stats WHERE schemaname = current_schema()"
+            f" AND strpos({columns}, ?) > 0"
+        )
+        yield from (f"statistics of {row[0]}" for row in session.all(statement, values))
+    for name, path in _relations(session) if may_read_files(session) else ():
+        part, start, overlap = 0, 0, max(map(len, needles)) - 1
+        while True:
+            segment = f"{path}.{part}" if part else path
+            row = session.one(
+                "SELECT pg_read_binary_file(?, ?, ?, true)", (segment, start, _CHUNK_BYTES)
+            )
+            data = bytes(row[0]) if row and row[0] is not None else b""
+            if any(needle in data for needle in needles):
+                yield name
+                break
+            if len(data) == _CHUNK_BYTES:
+                start += _CHUNK_BYTES - overlap
+            elif not start and not data:
+                break
+            else:
+                part, start = part + 1, 0
+
+
+def _relations(session: Session) -> list[Row]:
+    """Return the files behind the tables and indexes of a schema, with those of statistics."""
+    return session.all(
+        "WITH own AS (SELECT c.oid, c.reltoastrelid FROM pg_class c"
+        " WHERE c.relnamespace = current_schema()::regnamespace"
+        " OR c.oid = 'pg_catalog.pg_statistic'::regclass),"
+        " heaps AS (SELECT oid FROM own UNION SELECT reltoastrelid FROM own),"
+        " every AS (SELECT oid FROM heaps UNION SELECT i.indexrelid FROM pg_index i"
+        " JOIN heaps h ON h.oid = i.indrelid)"
+        " SELECT every.oid::regclass::text, pg_relation_filepath(every.oid) FROM every"
+        " WHERE every.oid <> 0 AND pg_relation_filepath(every.oid) IS NOT NULL ORDER BY 1"
+    )
+
+
+def may_read_files(session: Session) -> bool:
+    """Return True if the server reads its own files for this role."""
+    row = session.one(
+        "SELECT has_function_privilege('pg_read_binary_file(text, bigint, bigint, boolean)',"
+        " 'execute')"
+    )
+    return bool(row and row[0])
 
 
 def store_files(database: Database) -> list[str]:
@@ -67,13 +131,90 @@ def store_files(database: Database) -> list[str]:
     return found
 
 
+def forms_of(text: str) -> set[bytes]:
+    """Return how files may write a text: plain, escaped for the store, and in JSON."""
+    escaped = [json.dumps(text, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False)]
+    return {form.encode("utf-8", "replace") for form in (text, to_storable(text), *escaped)}
+
+
+def clear_spool(
+    texts: Iterable[str], sessions: Iterable[str], *, is_everything: bool = False
+) -> int:
+    """Remove what the spool holds of erased things; return the number of files.
+
+    Briefs and what sessions were told are made again from the store. Of events that wait, and of
+    those that could not be read, the files go that hold one of the texts or name a session.
+    """
+    folder = spool_folder()
+    for name in ("briefs", "told"):
+        shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
+    needles = [form.lower() for text in texts for form in forms_of(text)]
+    needles += [json.dumps(name).lower().encode() for name in sessions]
+    removed = 0
+    for path in (
+        os.path.join(place, name) for place, _, names in os.walk(folder) for name in names
+    ):
+        with suppress(OSError):
+            with open(path, "rb") as file:
+                content = file.read().lower()
+            if is_everything or any(needle in content for needle in needles):
+                os.unlink(path)
+                removed += 1
+    return removed
+
+
 def out_of_reach(database: Database) -> list[str]:
-    """Return places of copies that an erase does not change."""
-    reasons = ["backups, archives and exports that were written before"]
+    """Return places of copies that an erase does not change, with how long they are kept."""
+    reasons = [
+        "backups, archives and exports that were written before: a restored backup brings it back"
+    ]
     if database.kind == "sqlite":
         saved = glob(f"{escape(database.path)}.before-restore-*")
         reasons += [f"the former store {path}" for path in sorted(saved)]
         reasons.append("free blocks and snapshots of the disk")
     else:
-        reasons.append("the write-ahead log, replicas and base backups of the server")
+        with database.read() as session:
+            reasons += _server_copies(session)
     return [*reasons, "the agents' own transcripts", "models that were sent the words"]
+
+
+def _server_copies(session: Session) -> list[str]:
+    """Return where a server keeps copies, by its settings."""
+    rows = session.all(
+        "SELECT name, CASE WHEN unit = 'MB' THEN setting || ' MB' WHEN unit = 's'"
+        " THEN setting || ' s' ELSE setting END FROM pg_settings WHERE name IN ('max_wal_size',"
+        " 'wal_keep_size', 'checkpoint_timeout', 'archive_mode', 'log_statement',"
+        " 'log_min_duration_statement')"
+    )
+    settings: dict[str, str] = {str(name): str(value) for name, value in rows}
+    copies = [
+        "the write-ahead log: overwritten after checkpoints (checkpoint_timeout"
+        f" {settings['checkpoint_timeout']}), kept up to max_wal_size {settings['max_wal_size']}"
+        f" and wal_keep_size {settings['wal_keep_size']}"
+    ]
+    for view, what in (
+        ("pg_replication_slots", "replication slots, which hold the log back for their readers"),
+        ("pg_stat_replication", "replicas, which replay the erase and keep logs of their own"),
+    ):
+        count = number(session, f"SELECT count(*) FROM {view}")
+        copies += [f"{count} {what}"] if count else []
+    is_archived = settings["archive_mode"] != "off"
+    copies.append(
+        "the archive of the log (archive_mode is on), as long as you keep it, and base backups"
+        if is_archived
+        else "base backups of the server (archive_mode is off: the log is not archived)"
+    )
+    if settings["log_statement"] != "none" or settings["log_min_duration_statement"] != "-1":
+        copies.append("the server's log, which is set to hold statements")
+    is_owner = "SELECT count(*) FROM pg_database WHERE datname = current_database()"
+    if not number(session, f"{is_owner} AND pg_has_role(datdba, 'member')"):
+        copies.append(
+            "old statistics of columns, until the server cleans them up: only the owner of the"
+            " database may"
+        )
+    if not may_read_files(session):
+        copies.append(
+            "the files of the server: this role may not read them, so that tables and statistics"
+            " alone were searched"
+        )
+    return copies

@@ -11,7 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from smara.core.escape import from_storable
 from smara.core.scope import Scope
@@ -29,20 +29,44 @@ TEXTS: Mapping[str, tuple[str, ...]] = {
     "moment_receipts": ("text",),
 }
 """The columns with the words of each record, by which its traces are found."""
-COPIES = ("observations", "compactions", "moment_receipts")
+ERASED = "[erased]"
+"""What stands in place of an erased message, so that its thread has no gap."""
+OWN = ("messages", "memories", "tasks", "working_memory", "commits")
+"""Tables of what was said or written for itself."""
+COPIES = ("moment_receipts",)
 """Tables whose rows repeat the words of others; one that repeats erased words goes with them."""
 _FROM_REPOSITORY = ("commits", "commit_files", "commit_state")
 """Tables that are read again from the repository: they go with their project alone."""
+_COUNTED: Mapping[str, tuple[str, str]] = {
+    "observer_file_nodes": ("session_count", "last_accessed_at"),
+    "observer_co_access_edges": ("session_count", "last_observed_at"),
+    "observer_module_files": ("session_count", "last_at"),
+    "observer_module_session_counts": ("count", "last_at"),
+    "observer_calibrations": ("sample_count", "last_at"),
+}
+"""Tables of counts: the column with the number of sessions, and that of the last one's time."""
 _PATHS = ("path", "file_path", "file_a", "file_b")
 SHORTEST_SAMPLE = 16
 _LONGEST_SAMPLE = 48
 _MOST_SAMPLES = 24
+
+Piece = Mapping[str, Any]
+"""One thing that a memory rests on, as it is stored."""
+
+
+class LeftSources(NamedTuple):
+    """The sources of a memory that stay."""
+
+    evidence: list[Piece]
+    session_ids: list[str]
+    texts: list[str]
 
 
 class Walk:
     """The rows of one project that an erase removes."""
 
     def __init__(self, database: Database, session: Session, scope: Scope) -> None:
+        self.database = database
         self.session = session
         self.scope = scope
         self.columns = database.tables(session)
@@ -57,8 +81,16 @@ class Walk:
         """The first message to observe again, by record and thread."""
         self.generations: dict[int, int] = {}
         """The first generation of reflections that goes, by record."""
+        self.touched: set[int] = set()
+        """Memories that lose a source."""
+        self.renewed: dict[int, LeftSources] = {}
+        """Memories that stay, with the sources that are left."""
         self.partial: set[int] = set()
-        """Memories that go and rest on other sources too, from which they may be learned again."""
+        """Memories that go, and may be learned again from the sources that are left."""
+        self.named: set[int] = set()
+        """Memories that were chosen themselves: what they replaced is not put back in force."""
+        self.reread: set[int] = set()
+        """Threads to read again for decisions."""
         self.chosen: Counter[str] = Counter()
 
     def select(self, table: str, where: str, *values: Any) -> set[int]:
@@ -89,9 +121,15 @@ class Walk:
 
     def choose(self, table: str, numbers: Iterable[int]) -> None:
         """Start at rows: they go, and all that follows from them."""
-        before = len(self.rows[table])
+        before = set(self.rows[table])
         self.add(table, numbers)
-        self.chosen[table] += len(self.rows[table]) - before
+        new = self.rows[table] - before
+        self.chosen[table] += len(new)
+        if table == "memories":
+            # What was merged into a memory says the same.
+            merged = self.among("memories", "replaced_by_no", new, "t.no, t.deprecated_because")
+            self.add(table, {no for no, why in merged if why == "merged"})
+            self.named |= new
 
     def choose_session(self, session_id: str) -> None:
         """Start at a session: its conversation and what was learned from it."""
@@ -128,6 +166,7 @@ class Walk:
         for table in RECORDS:
             if table.times and table.name not in _FROM_REPOSITORY:
                 where = f"t.{table.times[0]} >= ? AND t.{table.times[-1]} < ?"
+                where += f" AND t.raw_content <> '{ERASED}'" if table.name == "messages" else ""
                 self._choose_by(table, where, [since, until])
 
     def choose_path(self, path: str) -> None:
@@ -139,15 +178,22 @@ class Walk:
                     inside = re.sub(r"([!%_])", r"!\1", folder) + "/%"
                     where = f"(t.{column.name} = ? OR t.{column.name} LIKE ? ESCAPE '!')"
                     self._choose_by(table, where, [folder, inside])
-        for name in ("memories", "observations"):
+        for name, column in (
+            ("memories", "files"),
+            ("observations", "files"),
+            ("memories", "evidence"),
+        ):
             rows = self.session.all(
-                f"SELECT no, files FROM {name} WHERE project_no = {int(self.scope.project_no)}"
-                " AND files <> '[]'"
+                f"SELECT no, {column} FROM {name} WHERE project_no = {int(self.scope.project_no)}"
+                f" AND {column} <> '[]'"
             )
             found = {
                 no
                 for no, text in rows
-                if any(each == folder or each.startswith(f"{folder}/") for each in json.loads(text))
+                for each in json.loads(text)
+                if f"{each.get('path') if isinstance(each, dict) else each}/".startswith(
+                    f"{folder}/"
+                )
             }
             self.choose(name, found)
 
@@ -155,6 +201,9 @@ class Walk:
         """Start at every row."""
         for table in RECORDS:
             self._choose_by(table, "1 = 1", [])
+        self.chosen = Counter({name: len(found) for name, found in self.rows.items()})
+        for name, where, values in self.loose:
+            self.chosen[name] = self.count(name, where, values)
 
     def _choose_by(self, table: TableSpec, where: str, values: Sequence[Any]) -> None:
         if self.is_numbered(table):
@@ -211,21 +260,25 @@ class Walk:
         return list(found)[::step][:_MOST_SAMPLES]
 
     def follow_copies(self, samples: Sequence[str]) -> dict[str, int]:
-        """Add records that repeat the samples; count by table those that stay."""
-        staying: Counter[str] = Counter()
-        for table in filter(self.is_numbered, RECORDS):
-            found: set[int] = set().union(
-                *(
-                    self.select(table.name, where, *values)
-                    for where, values in (self._holding(table, each) for each in samples)
-                )
-            )
-            if table.name in COPIES:
-                self.add(table.name, found)
-            elif table.name == "threads":
-                found -= {thread_no for _, thread_no in self.rewound} | self.renamed
-            staying[table.name] += len(found - self.rows[table.name])
-        return {name: count for name, count in staying.items() if count}
+        """Add copies of the samples; count by table the records that repeat them and stay."""
+        staying: dict[str, set[int]] = {table.name: set() for table in RECORDS}
+        for sample in samples:
+            found = {
+                table.name: self.select(table.name, *self._where(table, sample))
+                for table in filter(self.is_numbered, RECORDS)
+            }
+            # What a copy says may have been said by others as well.
+            is_own = all(found[name] <= self.rows[name] for name in OWN)
+            for name, numbers in found.items():
+                if name in COPIES and is_own:
+                    self.add(name, numbers)
+                staying[name] |= numbers
+        counts = {name: len(staying[name] - self.rows[name]) for name in OWN}
+        return {name: count for name, count in counts.items() if count}
+
+    def _where(self, table: TableSpec, text: str) -> tuple[Any, ...]:
+        where, values = self._holding(table, text)
+        return where, *values
 
     def _holding(self, table: TableSpec, text: str) -> tuple[str, list[str]]:
         """Return the condition for rows that hold a text, with its values."""
@@ -259,6 +312,7 @@ class Walk:
         for thread_no, numbers_of in by_thread.items():
             self._unobserve(thread_no, numbers_of)
         self._from_evidence("message_id", {str(row[2]) for row in rows})
+        self._add_receipts("messages", numbers)
 
     def _unobserve(self, thread_no: int, seqs: Sequence[int]) -> None:
         """Add what was made of messages of a thread that stays."""
@@ -291,6 +345,7 @@ class Walk:
                 where = "t.record_no = ? AND t.kind = 'reflection' AND t.generation >= ?"
                 self.add("observations", self.select("observations", where, record_no, first))
         self._from_evidence("observation_id", {str(row[0]) for row in rows})
+        self._add_receipts("observations", numbers)
 
     def _from_evidence(self, name: str, ids: set[str]) -> None:
         """Add memories that rest on messages or observations."""
@@ -298,19 +353,41 @@ class Walk:
             "SELECT no, evidence FROM memories"
             f" WHERE project_no = {int(self.scope.project_no)} AND evidence <> '[]'"
         )
-        self.add(
-            "memories",
-            {no for no, text in rows if any(each.get(name) in ids for each in json.loads(text))},
-        )
+        self.touched |= {
+            no for no, text in rows if any(each.get(name) in ids for each in json.loads(text))
+        }
 
     def _from_memories(self, numbers: set[int]) -> None:
         found = self.among("memory_relations", "target_no", numbers, "t.memory_no, t.type")
-        self.add("memories", {no for no, kind in found if kind == "derived_from"})
+        self.touched |= {no for no, kind in found if kind == "derived_from"}
+        # A decision tells what it replaced.
+        later = self.among("memories", "no", numbers, "t.replaced_by_no")
+        newer = self.among("memories", "no", {row[0] for row in later} - {None}, "t.no, t.source")
+        self.touched |= {no for no, source in newer if source == "said"}
         related = self.numbers("memory_relations", "target_no", numbers)
         self.add("memory_relations", related)
-        names = {str(row[0]) for row in self.among("memories", "no", numbers, "t.id")}
+        self._add_receipts("memories", numbers)
+
+    def _from_tasks(self, numbers: set[int]) -> None:
+        self._add_receipts("tasks", numbers)
+
+    def _add_receipts(self, table: str, numbers: set[int]) -> None:
+        """Add what was told of rows."""
+        names = {str(row[0]) for row in self.among(table, "no", numbers, "t.id")}
         items = self.among("moment_items", "item_id", names, "t.receipt_no")
         self.add("moment_receipts", {row[0] for row in items})
+
+    def _from_behavior_sessions(self, numbers: set[int]) -> None:
+        rows = self.among("behavior_findings", "session_no", numbers, "t.signal_no, t.found_at")
+        found: dict[int, int] = dict(rows)
+        shown = "t.no, t.memory_id, t.promoted_at"
+        names = {
+            str(memory_id)
+            for no, memory_id, promoted_at in self.among("behavior_signals", "no", found, shown)
+            # What was found later did not make it what it is.
+            if memory_id is not None and found[no] <= (promoted_at or 0)
+        }
+        self.touched |= self.numbers("memories", "id", names)
 
     def _add_sessions(self, names: set[str]) -> None:
         new = names - self.sessions
@@ -319,11 +396,19 @@ class Walk:
         self.sessions |= new
         for table in RECORDS:
             if table.session not in (None, "id"):
-                if self.is_numbered(table):
+                if table.name == "memories":
+                    self.touched |= self.numbers(table.name, str(table.session), new)
+                elif self.is_numbered(table):
                     self.add(table.name, self.numbers(table.name, str(table.session), new))
                 else:
                     where = f"t.{table.session} IN ({marks(len(new))})"
                     self.loose.append((table.name, where, sorted(new)))
+        spans = "t.started_at, t.last_event_at, t.finalized_at"
+        for first, *last in self.among("behavior_sessions", "session_id", new, spans):
+            for name, (count, time) in _COUNTED.items():
+                # What no other session touched is known from this one alone.
+                where = f"t.{count} = 1 AND t.{time} BETWEEN ? AND ?"
+                self.loose.append((name, where, [first, max(filter(None, last))]))
         for name in sorted(new):
             where, values = "t.sessions LIKE ? ESCAPE '!'", [f"%{json.dumps(name)}%"]
             self.loose.append(("observer_error_patterns", where, values))
@@ -331,7 +416,7 @@ class Walk:
             "SELECT no, session_ids FROM memories"
             f" WHERE project_no = {int(self.scope.project_no)} AND session_ids <> '[]'"
         )
-        self.add("memories", {no for no, text in rows if new & set(json.loads(text))})
+        self.touched |= {no for no, text in rows if new & set(json.loads(text))}
 
 
 def _escaped(column: str, text: str) -> set[str]:

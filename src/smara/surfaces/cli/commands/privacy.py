@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
@@ -10,7 +11,6 @@ from typing import Any
 
 import click
 
-from smara.doctor import processes_holding
 from smara.errors import InvalidInputError
 from smara.memory import copy_store
 from smara.privacy.models import (
@@ -72,6 +72,13 @@ def restore_command(call: Invocation, file: str, yes: bool) -> Reply:
     output.say(f"Restored {file}: {_summary(report.counts)}.")
     if report.saved_as:
         output.say(f"What was there before is in {report.saved_as}.")
+    if report.undone_erases:
+        output.warn(
+            [
+                f"{output.count(report.undone_erases, 'erase')} came after this backup: what"
+                " went then is back. Erase it again."
+            ]
+        )
 
 
 @click.command("copy")
@@ -141,12 +148,14 @@ def export_command(
 @click.option(
     "--message", "messages", multiple=True, metavar="ID", help="A message, or THREAD:SEQ."
 )
-@click.option("--thread", "threads", multiple=True, metavar="ID", help="A thread or session.")
+@click.option(
+    "--thread", "--session", "threads", multiple=True, metavar="ID", help="A thread or session."
+)
 @click.option("--memory", "memories", multiple=True, metavar="ID", help="A memory.")
 @click.option("--task", "tasks", multiple=True, metavar="ID", help="A task.")
 @click.option("--person", metavar="NAME", help="What belongs to a person, and the name elsewhere.")
 @click.option("--path", metavar="PATH", help="Every record that names a file, or one in a folder.")
-@click.option("--text", metavar="TEXT", help="Every record that holds this text.")
+@click.option("--text", "--query", metavar="TEXT", help="Every record that holds this text.")
 @click.option("--since", metavar="TIME", help="Everything that is not older, such as 2026-03-01.")
 @click.option("--until", metavar="TIME", help="Everything that is older.")
 @click.option("--expired", is_flag=True, help="What is kept longer than the rules of retention.")
@@ -186,15 +195,9 @@ def erase_command(
             return
         drain(memory, spool_folder())  # events that wait would bring it back
         receipt = memory.privacy.erase(**given)
-        holders = processes_holding(memory.path) if receipt.traces and memory.path else []
-    yield {
-        "isDryRun": False,
-        **camel_case(receipt),
-        "plan": camel_case(receipt.plan),
-        "heldBy": holders,
-    }
+    yield {"isDryRun": False, **camel_case(receipt), "plan": camel_case(receipt.plan)}
     _say_plan(receipt.plan, "Erased")
-    call.exit_code = _say_traces(receipt, holders)
+    call.exit_code = _say_traces(receipt)
 
 
 def _expired(call: Invocation, yes: bool) -> Reply:
@@ -217,26 +220,29 @@ def _expired(call: Invocation, yes: bool) -> Reply:
 
 
 def _say_plan(plan: ErasePlan, verb: str) -> None:
-    output.say(f"{verb} {output.count(plan.total, 'row')}:")
-    counts = [(plan.chosen, "chosen"), (plan.derived, "made from it"), (plan.elsewhere, "stays")]
-    output.table(
-        ("rows", "of", "why"),
-        [(each[name], name.replace("_", " "), why) for each, why in counts for name in each],
-    )
+    output.say(f"{verb} {output.count(plan.total, 'row')}{':' if plan.lines else '.'}")
+    if plan.lines:
+        output.table(("rows", "of", "why"), plan.lines)
+    if plan.again:
+        output.say("Again: what rests on other sources too is made again from those alone.")
     if plan.elsewhere:
         output.say("Rows that stay hold some of the same words and are records of their own.")
 
 
-def _say_traces(receipt: EraseReceipt, holders: list[int]) -> int:
+def _say_traces(receipt: EraseReceipt) -> int:
     pieces = output.count(receipt.samples, "piece")
     if receipt.is_clean:
         output.say(f"Looked for {pieces} of it in every file of the store: none was found.")
     else:
         output.warn(
-            [f"{pieces} looked for, and some found in {', '.join(receipt.traces)}."]
-            + [f"Process {no} has the store open; end it and erase again." for no in holders]
+            [
+                f"The rows are gone, but not yet all of their bytes: {', '.join(receipt.traces)}.",
+                *(f"In the way: {each}." for each in receipt.held_by),
+                "End what is in the way; `smara doctor --fix` then finishes the erase.",
+            ]
         )
-    output.say("Out of reach:", *(f"- {each}" for each in receipt.out_of_reach))
+    lines = (textwrap.wrap(each, 78, subsequent_indent="  ") for each in receipt.out_of_reach)
+    output.say("Out of reach:", *("\n".join(["- " + each[0], *each[1:]]) for each in lines))
     return 0 if receipt.is_clean else 6
 
 
