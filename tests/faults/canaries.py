@@ -12,6 +12,7 @@ import random
 import re
 import string
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -407,7 +408,9 @@ def _answers(memory: Memory, every: Iterable[str]) -> Iterator[str]:
 def _tells(found: Any, word: str) -> bool:
     """Return True if an answer, not the question in it, holds a word."""
     hits = getattr(found, "hits", None)
-    return word in repr(hits if hits is not None else found).lower()
+    if hits is not None:  # their terms are those of the question
+        found = [replace(hit, terms=()) if hasattr(hit, "terms") else hit for hit in hits]
+    return word in repr(found).lower()
 
 
 def facts(memory: Memory) -> dict[str, Any]:
@@ -432,7 +435,7 @@ def facts(memory: Memory) -> dict[str, Any]:
         "page": memory.working.get(scope="resource", resource_id="default").content,
     }
     columns = {
-        "observations": "text", "words": "word", "behavior_signals": "subject",
+        "observations": "text", "words": "word", "behavior_signals": "key",
         "observer_error_patterns": "error_message", "observer_file_nodes": "file_path",
         "observer_co_access_edges": "file_a", "observer_module_files": "file_path",
         "behavior_sessions": "session_id",

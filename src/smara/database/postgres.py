@@ -278,7 +278,8 @@ class PostgresDatabase:
         """Rewrite every table and index without deleted rows."""
         with self.read() as session:
             session.run(_CLEAR_STATISTICS)
-            for name in (*sorted(self.tables(session)), "pg_catalog.pg_statistic"):
+            rows = session.all(_TABLES_WITH_PAGES)
+            for name in (*(row[0] for row in rows), "pg_catalog.pg_statistic"):
                 session.run(f"VACUUM (FULL, ANALYZE) {name}")
             session.run("DO $$ BEGIN CHECKPOINT; EXCEPTION WHEN OTHERS THEN NULL; END $$")
 
@@ -287,6 +288,10 @@ class PostgresDatabase:
             self._pool.close()
 
 
+_TABLES_WITH_PAGES = (
+    "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace"
+    " AND relkind = 'r' AND pg_relation_size(oid) > 0 ORDER BY relname"
+)
 _CLEAR_STATISTICS = """
 DO $$ DECLARE each record; BEGIN
   FOR each IN SELECT schemaname AS home, tablename, attname, inherited FROM pg_stats

@@ -16,6 +16,10 @@ PART_TYPES: tuple[PartType, ...] = get_args(PartType)
 ThreadKind = Literal["conversation", "subagent", "compaction"]
 
 
+ERASED = "[erased]"
+"""What stands in place of an erased message, so that its thread has no gap."""
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """One piece of a message.

@@ -17,6 +17,7 @@ from smara.behavior.store import BehaviorStore
 from smara.core.escape import from_storable, to_storable
 from smara.database.database import Session
 from smara.decisions.decisions import Decisions
+from smara.decisions.utterances import content_terms
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import AddResult
 from smara.tasks.tasks import Tasks
@@ -117,6 +118,24 @@ def _promote(store: BehaviorStore, memories: Memories, signal_no: int, lesson: L
     return memories.add_many([new], also=also, **given)[0].memory is not None
 
 
+def name_signal(
+    store: BehaviorStore, session: Session, signal_no: int, lesson: Lesson | None
+) -> None:
+    """Name a signal by words of the sessions that stay."""
+    data = lesson.verdict.finding.data if lesson is not None else {}
+    texts = ", ".join(value for value in data.values() if isinstance(value, str))
+    rows = store.rows(
+        session,
+        "SELECT subject FROM behavior_signals WHERE project_no = :project AND no = ?",
+        signal_no,
+    )
+    words = from_storable(rows[0][0])
+    if not content_terms(words) <= content_terms(texts):
+        words = (lesson and lesson.content) or texts
+    statement = "UPDATE behavior_signals SET subject = ? WHERE project_no = :project AND no = ?"
+    store.run(session, statement, to_storable(words[:_LONGEST_SUBJECT]), signal_no)
+
+
 def _put_signal(
     store: BehaviorStore,
     session: Session,
@@ -124,17 +143,13 @@ def _put_signal(
     memory_id: str | None,
     lesson: Lesson | None,
 ) -> None:
-    """Write what a signal is now; its words are those of the sessions that stay."""
-    data = lesson.verdict.finding.data if lesson is not None else {}
-    words = (lesson and lesson.content) or ", ".join(
-        value for value in data.values() if isinstance(value, str)
-    )
+    """Write what a signal is now."""
+    name_signal(store, session, signal_no, lesson)
     store.run(
         session,
-        "UPDATE behavior_signals SET subject = ?, memory_id = ?,"
+        "UPDATE behavior_signals SET memory_id = ?,"
         f" promoted_at = {'promoted_at' if memory_id else 'NULL'}"
         " WHERE project_no = :project AND no = ?",
-        to_storable(words[:_LONGEST_SUBJECT]),
         memory_id,
         signal_no,
     )

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from smara.behavior.store import BehaviorStore
 from smara.core.escape import from_storable
 from smara.core.ids import key_of
 from smara.core.scope import Scope
@@ -21,11 +22,13 @@ from smara.database.database import Database, Session, marks, parts
 from smara.database.fulltext import IndexRow, RecordKind, Within, row_of, terms_of
 from smara.database.project_store import Tombstones
 from smara.decisions.store import decision_terms
+from smara.messages.models import ERASED
+from smara.privacy.derive import judge_lesson, name_signal
 from smara.privacy.models import ErasePlan
 from smara.privacy.pages import change_pages
 from smara.privacy.rows import RowReader
 from smara.privacy.tables import RECORDS, TABLES
-from smara.privacy.walk import ERASED, Walk
+from smara.privacy.walk import Walk
 
 _INDEXED: tuple[tuple[str, RecordKind], ...] = (
     ("tasks", "task"),
@@ -105,12 +108,14 @@ class Eraser:
         signals = self._signals()
         for table in reversed(RECORDS):
             self._delete(table.name)
-        for part in parts(signals):
-            self._run(
-                f"DELETE FROM behavior_signals WHERE no IN ({marks(len(part))}) AND NOT EXISTS"
-                " (SELECT 1 FROM behavior_findings f WHERE f.signal_no = behavior_signals.no)",
-                part,
-            )
+        self._some(
+            "DELETE FROM behavior_signals WHERE no IN (:some) AND NOT EXISTS"
+            " (SELECT 1 FROM behavior_findings f WHERE f.signal_no = behavior_signals.no)",
+            signals,
+        )
+        store = BehaviorStore(self._database, self._scope)
+        for no in sorted(self._walk.numbers("behavior_signals", "no", signals)):
+            name_signal(store, self._session, no, judge_lesson(store, self._session, no))
         self._put_shells(shells)
         gone = [each for each in vocabulary if is_project or not self._is_used(each)]
         if gone:
@@ -257,6 +262,12 @@ class Eraser:
                         "DELETE FROM memory_keys WHERE memory_no = ? AND kind = ? AND value = ?",
                         (no, key, value),
                     )
+        for name, sessions in walk.patterns.items():
+            self._run(
+                "UPDATE observer_error_patterns SET sessions = ?, session_count = ?"
+                f" WHERE project_no = {int(self._project)} AND error_fingerprint = ?",
+                (json.dumps(sessions), len(sessions), name),
+            )
         self._some("DELETE FROM decision_cursors WHERE thread_no IN (:some)", walk.reread)
         fallen = walk.rows["memories"] - walk.named
         replaced = walk.among("memories", "replaced_by_no", fallen, "t.no, t.deprecated_because")

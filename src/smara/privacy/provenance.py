@@ -35,6 +35,29 @@ def settle(walk: Walk) -> None:
             _decide(walk, dict(zip(_COLUMNS, row, strict=True)))
         if len(walk.rows["memories"]) == before:
             break
+    if walk.sessions:
+        _settle_errors(walk)
+
+
+def _settle_errors(walk: Walk) -> None:
+    """Decide on errors that erased sessions have met, and others too."""
+    shown = "error_fingerprint, sessions, command, error_message, resolved_how"
+    rows = walk.session.all(
+        f"SELECT {shown} FROM observer_error_patterns"
+        f" WHERE project_no = {int(walk.scope.project_no)}"
+    )
+    for name, stored, *texts in rows:
+        sessions = json.loads(stored)
+        left = [each for each in sessions if each not in walk.sessions]
+        if len(left) == len(sessions):
+            continue
+        numbers = walk.numbers("behavior_sessions", "session_id", left)
+        found = walk.among("behavior_findings", "session_no", numbers, "t.data")
+        own = content_terms(from_storable(" ".join(filter(None, texts))))
+        if left and own <= content_terms(from_storable(" ".join(row[0] for row in found))):
+            walk.patterns[name] = left
+        else:
+            walk.loose.append(("observer_error_patterns", "t.error_fingerprint = ?", [name]))
 
 
 def _decide(walk: Walk, memory: Mapping[str, Any]) -> None:

@@ -17,6 +17,7 @@ from smara.core.escape import from_storable
 from smara.core.scope import Scope
 from smara.database.database import Database, Row, Session, marks, parts
 from smara.database.session import number
+from smara.messages.models import ERASED
 from smara.privacy.tables import JSON_COLUMNS, RECORDS, TableSpec
 
 TEXTS: Mapping[str, tuple[str, ...]] = {
@@ -29,8 +30,6 @@ TEXTS: Mapping[str, tuple[str, ...]] = {
     "moment_receipts": ("text",),
 }
 """The columns with the words of each record, by which its traces are found."""
-ERASED = "[erased]"
-"""What stands in place of an erased message, so that its thread has no gap."""
 OWN = ("messages", "memories", "tasks", "working_memory", "commits")
 """Tables of what was said or written for itself."""
 COPIES = ("moment_receipts",)
@@ -89,6 +88,8 @@ class Walk:
         """Memories that go, and may be learned again from the sources that are left."""
         self.named: set[int] = set()
         """Memories that were chosen themselves: what they replaced is not put back in force."""
+        self.patterns: dict[str, list[str]] = {}
+        """Error patterns that stay, with the sessions that are left."""
         self.reread: set[int] = set()
         """Threads to read again for decisions."""
         self.chosen: Counter[str] = Counter()
@@ -178,14 +179,14 @@ class Walk:
                     inside = re.sub(r"([!%_])", r"!\1", folder) + "/%"
                     where = f"(t.{column.name} = ? OR t.{column.name} LIKE ? ESCAPE '!')"
                     self._choose_by(table, where, [folder, inside])
-        for name, column in (
+        for name, listed in (
             ("memories", "files"),
             ("observations", "files"),
             ("memories", "evidence"),
         ):
             rows = self.session.all(
-                f"SELECT no, {column} FROM {name} WHERE project_no = {int(self.scope.project_no)}"
-                f" AND {column} <> '[]'"
+                f"SELECT no, {listed} FROM {name} WHERE project_no = {int(self.scope.project_no)}"
+                f" AND {listed} <> '[]'"
             )
             found = {
                 no
@@ -409,9 +410,6 @@ class Walk:
                 # What no other session touched is known from this one alone.
                 where = f"t.{count} = 1 AND t.{time} BETWEEN ? AND ?"
                 self.loose.append((name, where, [first, max(filter(None, last))]))
-        for name in sorted(new):
-            where, values = "t.sessions LIKE ? ESCAPE '!'", [f"%{json.dumps(name)}%"]
-            self.loose.append(("observer_error_patterns", where, values))
         rows = self.session.all(
             "SELECT no, session_ids FROM memories"
             f" WHERE project_no = {int(self.scope.project_no)} AND session_ids <> '[]'"

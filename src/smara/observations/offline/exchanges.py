@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from smara.messages.models import Message, Part
+from smara.messages.models import ERASED, Message, Part
 from smara.observations.offline.notes import WORDS, Step, clean, clip, excerpt
 
 INTERRUPTION = "interruption"
@@ -117,7 +117,8 @@ def read(messages: Iterable[Message]) -> tuple[list[Exchange], str]:
         if kind == INTERRUPTION or (is_mark and message.role != "assistant"):
             exchanges[-1].interruption = Step(seq=seq, at=at)
             continue
-        for part in () if is_program_text(message) else message.parts:
+        is_silent = is_program_text(message) or message.raw_content == ERASED
+        for part in () if is_silent else message.parts:
             current = exchanges[-1]
             if part.type in ("tool_call", "tool_result"):
                 is_call = part.type == "tool_call"
