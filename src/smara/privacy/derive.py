@@ -37,7 +37,7 @@ class ProjectRooms(Protocol):
 
 
 class Lesson(NamedTuple):
-    """What the sessions that stay show of a signal."""
+    """A signal as the sessions that stay show it."""
 
     verdict: FindingVerdict
     session_id: str
@@ -91,7 +91,7 @@ def judge_lesson(
 
 
 def judge_again(store: BehaviorStore, memories: Memories) -> int:
-    """Judge the lessons that an erase withheld; return how many are memories again."""
+    """Judge the lessons that an erase withheld; return the number learned."""
     waiting = " WHERE project_no = :project AND promoted_at IS NOT NULL AND memory_id IS NULL"
     count = 0
     with store.database.read() as session:

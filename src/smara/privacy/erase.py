@@ -277,6 +277,11 @@ class Eraser:
             " replaced_by_no = NULL WHERE no IN (:some)",
             again,
         )
+        self._some(
+            "UPDATE decisions SET version = (SELECT m.version FROM memories m"
+            " WHERE m.no = decisions.memory_no) WHERE memory_no IN (:some)",
+            again,
+        )
         for no, about in walk.among("decisions", "memory_no", again, "t.memory_no, t.about"):
             terms = [(int(no), decision_terms(about))]
             self._database.records.put(self._session, "decision", self._project, terms)

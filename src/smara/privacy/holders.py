@@ -1,4 +1,4 @@
-"""Name the processes that keep erased bytes in the files of a store.
+"""Name the processes that keep erased bytes in a store.
 
 A reader of SQLite keeps the log as it is; a transaction of PostgreSQL keeps the rows that it may
 still see.

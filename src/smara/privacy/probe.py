@@ -132,7 +132,7 @@ def store_files(database: Database) -> list[str]:
 
 
 def forms_of(text: str) -> set[bytes]:
-    """Return how files may write a text: plain, escaped for the store, and in JSON."""
+    """Return the forms of a text in files: plain, escaped, JSON."""
     escaped = [json.dumps(text, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False)]
     return {form.encode("utf-8", "replace") for form in (text, to_storable(text), *escaped)}
 
@@ -140,7 +140,7 @@ def forms_of(text: str) -> set[bytes]:
 def clear_spool(
     texts: Iterable[str], sessions: Iterable[str], *, is_everything: bool = False
 ) -> int:
-    """Remove what the spool holds of erased things; return the number of files.
+    """Remove erased things from the spool; return the number of files.
 
     Briefs and what sessions were told are made again from the store. Of events that wait, and of
     those that could not be read, the files go that hold one of the texts or name a session.
@@ -164,7 +164,7 @@ def clear_spool(
 
 
 def out_of_reach(database: Database) -> list[str]:
-    """Return places of copies that an erase does not change, with how long they are kept."""
+    """Return places of copies that an erase does not change."""
     reasons = [
         "backups, archives and exports that were written before: a restored backup brings it back"
     ]

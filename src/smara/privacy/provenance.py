@@ -26,7 +26,7 @@ _MOST_MESSAGES = 2_000
 
 
 def settle(walk: Walk) -> None:
-    """Decide on every memory that loses a source, until no other loses one."""
+    """Decide on every memory that loses a source."""
     while touched := walk.touched - walk.rows["memories"]:
         before = len(walk.rows["memories"])
         walk.renewed = {}

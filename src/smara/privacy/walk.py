@@ -261,7 +261,7 @@ class Walk:
         return list(found)[::step][:_MOST_SAMPLES]
 
     def follow_copies(self, samples: Sequence[str]) -> dict[str, int]:
-        """Add copies of the samples; count by table the records that repeat them and stay."""
+        """Add copies of the samples; count by table what stays."""
         staying: dict[str, set[int]] = {table.name: set() for table in RECORDS}
         for sample in samples:
             found = {
