@@ -303,16 +303,17 @@ class Eraser:
             ]
             for table, row, content in rows:
                 row["content"] = content
-                names = ", ".join(row)
+                columns = ", ".join(row)
                 self._run(
-                    f"INSERT INTO {table} ({names}) VALUES ({marks(len(row))})", [*row.values()]
+                    f"INSERT INTO {table} ({columns}) VALUES ({marks(len(row))})", [*row.values()]
                 )
             terms = [(change.no, terms_of("", from_storable(change.content)))]
             self._database.records.put(self._session, "working", self._project, terms)
 
     def _columns(self, table: str, where: str, *values: Any) -> list[dict[str, Any]]:
         names = [each.name for each in self._walk.columns[table]]
-        rows = self._session.all(f"SELECT {', '.join(names)} FROM {table} WHERE {where}", values)
+        columns = ", ".join(names)
+        rows = self._session.all(f"SELECT {columns} FROM {table} WHERE {where}", values)
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     def _untitle(self, thread_no: int) -> None:

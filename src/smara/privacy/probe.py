@@ -192,11 +192,11 @@ def _server_copies(session: Session) -> list[str]:
         f" {settings['checkpoint_timeout']}), kept up to max_wal_size {settings['max_wal_size']}"
         f" and wal_keep_size {settings['wal_keep_size']}"
     ]
-    for view, what in (
+    for table, what in (
         ("pg_replication_slots", "replication slots, which hold the log back for their readers"),
         ("pg_stat_replication", "replicas, which replay the erase and keep logs of their own"),
     ):
-        count = number(session, f"SELECT count(*) FROM {view}")
+        count = number(session, f"SELECT count(*) FROM {table}")
         copies += [f"{count} {what}"] if count else []
     is_archived = settings["archive_mode"] != "off"
     copies.append(
@@ -206,8 +206,8 @@ def _server_copies(session: Session) -> list[str]:
     )
     if settings["log_statement"] != "none" or settings["log_min_duration_statement"] != "-1":
         copies.append("the server's log, which is set to hold statements")
-    is_owner = "SELECT count(*) FROM pg_database WHERE datname = current_database()"
-    if not number(session, f"{is_owner} AND pg_has_role(datdba, 'member')"):
+    statement = "SELECT count(*) FROM pg_database WHERE datname = current_database()"
+    if not number(session, f"{statement} AND pg_has_role(datdba, 'member')"):
         copies.append(
             "old statistics of columns, until the server cleans them up: only the owner of the"
             " database may"

@@ -41,9 +41,9 @@ def settle(walk: Walk) -> None:
 
 def _settle_errors(walk: Walk) -> None:
     """Decide on errors that erased sessions have met, and others too."""
-    shown = "error_fingerprint, sessions, command, error_message, resolved_how"
     rows = walk.session.all(
-        f"SELECT {shown} FROM observer_error_patterns"
+        "SELECT error_fingerprint, sessions, command, error_message, resolved_how"
+        " FROM observer_error_patterns"
         f" WHERE project_no = {int(walk.scope.project_no)}"
     )
     for name, stored, *texts in rows:

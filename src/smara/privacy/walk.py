@@ -179,14 +179,14 @@ class Walk:
                     inside = re.sub(r"([!%_])", r"!\1", folder) + "/%"
                     where = f"(t.{column.name} = ? OR t.{column.name} LIKE ? ESCAPE '!')"
                     self._choose_by(table, where, [folder, inside])
-        for name, listed in (
+        for name, columns in (
             ("memories", "files"),
             ("observations", "files"),
             ("memories", "evidence"),
         ):
             rows = self.session.all(
-                f"SELECT no, {listed} FROM {name} WHERE project_no = {int(self.scope.project_no)}"
-                f" AND {listed} <> '[]'"
+                f"SELECT no, {columns} FROM {name} WHERE project_no = {int(self.scope.project_no)}"
+                f" AND {columns} <> '[]'"
             )
             found = {
                 no
