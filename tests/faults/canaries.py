@@ -436,7 +436,7 @@ def facts(memory: Memory) -> dict[str, Any]:
     }
     columns = {
         "observations": "text", "words": "word", "behavior_signals": "key",
-        "observer_error_patterns": "error_message", "observer_file_nodes": "file_path",
+        "observer_file_nodes": "file_path",
         "observer_co_access_edges": "file_a", "observer_module_files": "file_path",
         "behavior_sessions": "session_id",
     }  # fmt: skip
