@@ -1106,6 +1106,7 @@ class AsyncPrivacy:
         *,
         only: str | None = ...,
         is_dry_run: bool = ...,
+        progress: Callable[[int, int], None] | None = ...,
     ) -> ForeignReport: ...
     async def import_markdown(
         self, path: str | os.PathLike[str], *, is_dry_run: bool = ...

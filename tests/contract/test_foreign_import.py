@@ -374,6 +374,35 @@ def test_an_invented_format_works_by_its_one_object(memory, tmp_path, monkeypatc
     assert memory.privacy.import_foreign(path, "quill").present == 1
 
 
+def test_an_import_that_was_killed_goes_on(memory, place, tmp_path, monkeypatch):
+    passes = []
+
+    def read(path: str) -> Any:
+        passes.append(path)
+        for number in range(60):
+            if len(passes) == 2 and number == 40:
+                raise KeyboardInterrupt
+            yield ForeignMessage(f"m-{number}", "log", f"Ship {number} came in", role="user")
+            yield ForeignFact(f"f-{number}", f"Berth {number} is {number * 7} feet long", MAY_4)
+
+    monkeypatch.setitem(FOREIGN, "quill", ForeignFormat("quill", "Quill", bool, read))
+    path = tmp_path / "quill.txt"
+    path.write_text("")
+    with pytest.raises(KeyboardInterrupt):
+        memory.privacy.import_foreign(path, "quill")
+    assert 0 < len(contents(memory)) < 60
+    seen: list[tuple[int, int]] = []
+    report = memory.privacy.import_foreign(
+        path, "quill", progress=lambda done, total: seen.append((done, total))
+    )
+    assert report.records == parts_of(report) == 120
+    assert (len(contents(memory)), len(all_messages(memory))) == (60, 60)
+    assert seen[0] == (50, 120)
+    whole = place.open(embedder="off", project="whole")
+    whole.privacy.import_foreign(path, "quill")
+    assert set(contents(whole)) == set(contents(memory))
+
+
 def test_an_erased_fact_stays_away(memory, tmp_path):
     path = foreign_stores.mcp_memory(tmp_path)
     memory.privacy.import_foreign(path)

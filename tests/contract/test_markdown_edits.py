@@ -147,6 +147,48 @@ def test_importing_an_edited_file_twice_changes_it_once(memory, file):
     assert list(memory.privacy.render("json")) == before
 
 
+def test_the_same_file_can_be_edited_again_and_again(memory, file):
+    edit(file, "Tokens live for a day", "Tokens live for two days")
+    edit(file, "# Tasks\n", "## new\n\nThe quay floods in autumn\n\n# Tasks\n")
+    file.write_text(file.read_text() + "- [ ] Sweep\n")
+    first = memory.privacy.import_markdown(file)
+    assert (first.is_refreshed, counts(first)) == (True, (1, 2, 0, 0, 0))
+    edit(file, "Tokens live for two days", "Tokens live for three days")
+    edit(file, "floods in autumn", "floods in spring")
+    edit(file, "task: Sweep", "task: Sweep the quay")
+    second = memory.privacy.import_markdown(file)
+    assert counts(second) == (3, 0, 0, 0, 0)
+    assert {each.content for each in memory.memories.list()} >= {
+        "Tokens live for three days", "The quay floods in spring",
+    }  # fmt: skip
+    assert memory.tasks.get(second.updated[-1]).title == "Sweep the quay"
+    assert not memory.privacy.import_markdown(file).is_refreshed
+
+
+def test_an_undone_edit_does_not_come_back_with_the_file(memory, file):
+    edit(file, "Tokens live for a day", "Tokens live for two days")
+    (name,) = memory.privacy.import_markdown(file).updated
+    memory.memories.undo(name, by="person")
+    assert counts(memory.privacy.import_markdown(file)) == (0, 0, 0, 0, 0)
+    assert memory.memories.get(name).content == "Tokens live for a day"
+
+
+def test_ends_of_lines_of_another_system_are_kept(memory, file):
+    text = file.read_text().replace("\n", "\r\n").replace("for a day", "for two days")
+    file.write_bytes(text.encode())
+    assert counts(memory.privacy.import_markdown(file)) == (1, 0, 0, 0, 0)
+    after = file.read_bytes()
+    assert after.count(b"\n") == after.count(b"\r\n") == text.count("\n")
+    assert counts(memory.privacy.import_markdown(file)) == (0, 0, 0, 0, 0)
+
+
+def test_a_file_that_cannot_be_written_is_read_all_the_same(memory, file):
+    edit(file, "Tokens live for a day", "Tokens live for two days")
+    (file.parent / f"{file.name}.partial").mkdir()
+    report = memory.privacy.import_markdown(file)
+    assert (report.is_refreshed, counts(report)) == (False, (1, 0, 0, 0, 0))
+
+
 def test_a_dry_run_tells_the_same_and_changes_nothing(memory, file):
     edit(file, "Tokens live for a day", "Tokens live for a week")
     file.write_text(file.read_text() + "- [ ] Sweep\n")

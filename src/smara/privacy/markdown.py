@@ -99,6 +99,8 @@ class MarkdownEntry:
     id: str | None = None
     """``None`` for a new one."""
     mark: str | None = None
+    has_title: bool = False
+    """True for a new memory whose heading is a part of its words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,16 @@ def mark_of(text: EntryText) -> str:
     return hashlib.sha256(values.encode()).hexdigest()[:12]
 
 
+def head_of(row: Mapping[str, Any], text: EntryText) -> str:
+    """Return the line that an entry begins with."""
+    if isinstance(text, MemoryText):
+        head = f"## {row['short_id']} · {text.type} · {_day(row['created_at'])}"
+    else:
+        box = "x" if text.is_closed else " "
+        head = f"- [{box}] {row['short_id']} P{text.priority} {text.type}: {text.title}"
+    return f"{head} <!-- {mark_of(text)} -->"
+
+
 def memory_lines(rows: Rows) -> Iterator[str]:
     """Yield the memories, oldest first, each with what it rests on."""
     ids: list[str] = []
@@ -141,8 +153,8 @@ def memory_lines(rows: Rows) -> Iterator[str]:
         if not ids:
             yield "# Memories\n"
         ids.append(row["short_id"])
-        text, day = MemoryText.of_row(row), _day(row["created_at"])
-        yield f"## {row['short_id']} · {text.type} · {day} <!-- {mark_of(text)} -->\n"
+        text = MemoryText.of_row(row)
+        yield f"{head_of(row, text)}\n"
         yield from (_escaped(line) for line in text.content.split("\n"))
         yield ""
         for name, value in (("Files", row["files"]), ("Tags", row["tags"])):
@@ -166,9 +178,7 @@ def task_lines(rows: Rows) -> Iterator[str]:
             yield "# Tasks\n"
         ids.append(row["short_id"])
         text = TaskText.of_row(row)
-        box, mark = "x" if text.is_closed else " ", mark_of(text)
-        head = f"{row['short_id']} P{text.priority} {text.type}"
-        yield f"- [{box}] {head}: {text.title} <!-- {mark} -->"
+        yield head_of(row, text)
         for line in text.description.split("\n") if text.description else ():
             yield f"{_INDENT}{_escaped(line)}".rstrip()
         if row["close_reason"]:
@@ -285,11 +295,13 @@ def _memory_entry(match: re.Match[str], body: Sequence[str], line: int) -> Markd
             words.append(_unescaped(each))
     given = match.groupdict()
     content, type_ = plain("\n".join(words)), given.get("type") or ""
+    has_title = False
     if "words" in given:
         first, _, rest = given["words"].partition("·")
         type_ = first.strip().lower().replace(" ", "_")
         if type_ not in TYPES:
             type_, rest = "", given["words"]
+        has_title = bool(rest.strip())
         content = ": ".join(filter(None, (rest.strip(), content)))
     if type_ and type_ not in TYPES:
         return f"{type_} is not a type of memory. Use one of {', '.join(TYPES)}."
@@ -297,7 +309,9 @@ def _memory_entry(match: re.Match[str], body: Sequence[str], line: int) -> Markd
         return "A memory needs words below its heading."
     files, tags = (_names(named.get(name, "").split(",")) for name in ("Files", "Tags"))
     text = MemoryText(type_, content, files, tags=tags, state=named.get("No longer in force", ""))
-    return MarkdownEntry("memory", line, text, given.get("id"), mark=given.get("mark"))
+    return MarkdownEntry(
+        "memory", line, text, given.get("id"), mark=given.get("mark"), has_title=has_title
+    )
 
 
 def _task_entry(match: re.Match[str], body: Sequence[str], line: int) -> MarkdownEntry | str:

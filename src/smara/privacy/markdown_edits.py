@@ -7,6 +7,8 @@ from the file is reported, and never removed.
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any
@@ -19,6 +21,7 @@ from smara.privacy.markdown import (
     MarkdownFile,
     MemoryText,
     TaskText,
+    head_of,
     mark_of,
     plain,
 )
@@ -38,6 +41,8 @@ class MarkdownEdits:
         self._rooms = rooms
         self._file = file
         self._report = MarkdownReport(path, is_dry_run)
+        self._names: dict[int, str] = {}
+        """The ids that new entries got, by their lines."""
 
     def apply(self, memories: Rows, tasks: Rows) -> MarkdownReport:
         """Apply what was edited.
@@ -71,6 +76,26 @@ class MarkdownEdits:
         exported = self._file.exported or frozenset()
         self._report.missing = sorted(exported & here.keys() - named)
         return self._report
+
+    def refreshed(self, text: str, rows: Rows) -> str:
+        """Return the file with new marks and ids.
+
+        Without them, the next edit of the same file would seem to collide with this one.
+        """
+        now = {row["short_id"]: row for row in rows}
+        lines = text.split("\n")
+        for entry in self._file.entries:
+            row = now.get(entry.id or self._names.get(entry.line, ""))
+            if row is None or entry.has_title:
+                continue
+            here = MemoryText.of_row(row) if entry.kind == "memory" else TaskText.of_row(row)
+            mine = _cleaned(entry.text)
+            if isinstance(mine, MemoryText) and not mine.type:
+                mine = replace(mine, type=row["type"])
+            if mine == here and mark_of(here) != entry.mark:
+                ending = "\r" if lines[entry.line - 1].endswith("\r") else ""
+                lines[entry.line - 1] = head_of(row, here) + ending
+        return "\n".join(lines)
 
     def _refuse(self, entry: MarkdownEntry, why: str) -> None:
         name = entry.id or (entry.text.title if isinstance(entry.text, TaskText) else "new")
@@ -133,18 +158,18 @@ class MarkdownEdits:
         text = _cleaned(entry.text)
         try:
             if isinstance(text, MemoryText):
-                self._add_memory(text, here)
+                name = self._add_memory(text, here)
             else:
-                self._add_task(text, here)
+                name = self._add_task(text, here)
+            self._names[entry.line] = name
         except SmaraError as error:
             self._refuse(entry, str(error))
 
-    def _add_memory(self, text: MemoryText, here: Mapping[str, EntryText]) -> None:
-        if any(
-            isinstance(each, MemoryText) and each.content == text.content for each in here.values()
-        ):
-            self._report.unchanged += 1
-            return
+    def _add_memory(self, text: MemoryText, here: Mapping[str, EntryText]) -> str:
+        for name, each in here.items():
+            if isinstance(each, MemoryText) and each.content == text.content:
+                self._report.unchanged += 1
+                return name
         name = "new"
         if not self._report.is_dry_run:
             result = self._rooms.memories.remember(
@@ -155,14 +180,16 @@ class MarkdownEdits:
             )
             if result.outcome != "added" or result.memory is None:
                 self._report.unchanged += 1
-                return
+                return ""
             name = result.memory.short_id
         self._report.added.append(name)
+        return name
 
-    def _add_task(self, text: TaskText, here: Mapping[str, EntryText]) -> None:
-        if any(isinstance(each, TaskText) and each.title == text.title for each in here.values()):
-            self._report.unchanged += 1
-            return
+    def _add_task(self, text: TaskText, here: Mapping[str, EntryText]) -> str:
+        for name, each in here.items():
+            if isinstance(each, TaskText) and each.title == text.title:
+                self._report.unchanged += 1
+                return name
         name = "new"
         if not self._report.is_dry_run:
             task = self._rooms.tasks.add(
@@ -175,6 +202,23 @@ class MarkdownEdits:
             if text.is_closed:
                 self._rooms.tasks.close(name, _CLOSED_BY_HAND)
         self._report.added.append(name)
+        return name
+
+
+def rewrite(path: str | os.PathLike[str], before: str, after: str) -> bool:
+    """Replace the text of a file; return True if it was written."""
+    if before == after:
+        return False
+    place = os.path.realpath(path)
+    partial = f"{place}.partial"
+    try:
+        with open(partial, "w", encoding="utf-8", newline="") as file:
+            file.write(after)
+        shutil.copymode(place, partial)
+        os.replace(partial, place)
+    except OSError:
+        return False
+    return True
 
 
 def _cleaned(text: EntryText) -> EntryText:

@@ -125,6 +125,8 @@ class MarkdownReport:
     refused: list[tuple[int, str, str]] = field(default_factory=list)
     """Entries that were not taken: line, name, reason."""
     unchanged: int = 0
+    is_refreshed: bool = False
+    """True if the marks in the file were brought up to date."""
 
     def lines(self) -> list[str]:
         """Return what became of the entries, for people."""
@@ -134,6 +136,8 @@ class MarkdownReport:
             f"{updated} {len(self.updated):,}{f' ({names})' if names else ''}, {added}"
             f" {len(self.added):,}; {self.unchanged:,} unchanged."
         ]
+        if self.is_refreshed:
+            found.append("The marks in the file are up to date; you can go on editing it.")
         for each in self.conflicts:
             found += [f"Not changed: {each.id} was changed here since the export."]
             found += [f"  here: {each.here}", f"  file: {each.file}"]

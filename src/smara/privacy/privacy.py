@@ -281,6 +281,7 @@ class Privacy:
         *,
         only: str | None = None,
         is_dry_run: bool = False,
+        progress: Callable[[int, int], None] | None = None,
     ) -> ForeignReport:
         """Import what another memory tool keeps or exports.
 
@@ -293,6 +294,7 @@ class Privacy:
                 ``zep``; by default recognized.
             only: Only this project, person or bank of the other tool.
             is_dry_run: Count what would be stored, and store nothing.
+            progress: Called with the records that are done, and all of them.
 
         Returns:
             Every record, counted by what became of it.
@@ -313,7 +315,7 @@ class Privacy:
         work = ForeignImport(
             self._rooms(), chosen, place, now_ms=self._project.clock.now_ms(), is_dry_run=is_dry_run
         )
-        report = work.run(only, names)
+        report = work.run(only, names, progress or (lambda done, total: None))
         log.event("foreign.imported", format=report.format, records=report.records)
         return report
 
@@ -324,7 +326,8 @@ class Privacy:
 
         Edited memories and tasks are updated as by that person, and can be undone; new ones are
         added. What changed here since the export is not overwritten, and what is gone from the
-        file stays. Safe to repeat.
+        file stays. The marks in the file are brought up to date, so that it can be edited again.
+        Safe to repeat.
 
         Args:
             path: A file that `export` wrote as ``markdown``, or ``memories.md`` or ``tasks.md`` of
@@ -338,7 +341,7 @@ class Privacy:
             NotFoundError: If there is no such file.
             InvalidInputError: If it is no such file, or a line belongs to nothing.
         """
-        from smara.privacy.markdown_edits import MarkdownEdits
+        from smara.privacy.markdown_edits import MarkdownEdits, rewrite
 
         try:
             text = read_regular(path).decode("utf-8")
@@ -352,15 +355,18 @@ class Privacy:
                 " `smara export --format markdown` writes."
             )
         edits = MarkdownEdits(self._rooms(), parse(text), os.fspath(path), is_dry_run=is_dry_run)
-        selection = Selection(viewer=self._project.actor)
-        with self._database.snapshot() as session:
-            reader = RowReader(self._database, session, self._project.scope)
-            rows = {
-                name: list(reader.rows(BY_NAME[name], selection)) for name in ("memories", "tasks")
-            }
-        report = edits.apply(**rows)
+        report = edits.apply(self._entries("memories"), self._entries("tasks"))
+        if not is_dry_run:
+            rows = chain(self._entries("memories"), self._entries("tasks"))
+            report.is_refreshed = rewrite(path, text, edits.refreshed(text, rows))
         log.event("markdown.imported", updated=len(report.updated), added=len(report.added))
         return report
+
+    def _entries(self, name: str) -> list[dict[str, Any]]:
+        """Return the rows of a table that this person may see."""
+        with self._database.snapshot() as session:
+            reader = RowReader(self._database, session, self._project.scope)
+            return list(reader.rows(BY_NAME[name], Selection(viewer=self._project.actor)))
 
     def erase(
         self,

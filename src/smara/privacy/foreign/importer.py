@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -34,7 +34,9 @@ from smara.privacy.models import ForeignReport
 from smara.secrets import redact
 from smara.tasks.tasks import Tasks
 
-_BATCH = 200
+_MESSAGES_AT_ONCE = 200
+_FACTS_AT_ONCE = 25
+"""Each fact is compared with what is here, and others wait to write meanwhile."""
 _MOST_TAGS, _LONGEST_TAG, _MOST_FILES = 20, 60, 50
 _PLAIN_ID = re.compile(r"[\w.@-]{1,200}")
 _HERE_ALREADY = "said in a session that is here with its own transcript"
@@ -70,13 +72,16 @@ class ForeignImport:
         self._sessions: dict[str, bool] = {}
         self._threads: set[str] = set()
 
-    def run(self, only: str | None, project_names: Sequence[str]) -> ForeignReport:
+    def run(
+        self, only: str | None, project_names: Sequence[str], progress: Callable[[int, int], object]
+    ) -> ForeignReport:
         """Read everything, then store it.
 
         Args:
             only: The project, person or bank of the other tool to import.
             project_names: The names of this project, of which a store with many projects may
                 have one.
+            progress: Called with the records that are done, and all of them.
 
         Raises:
             InvalidInputError: If a record cannot be read, or the part must be named.
@@ -91,8 +96,9 @@ class ForeignImport:
                     messages.append(record)
                 else:
                     facts.append(record)
-                if _BATCH in (len(messages), len(facts)):
+                if len(messages) == _MESSAGES_AT_ONCE or len(facts) == _FACTS_AT_ONCE:
                     self._flush(messages, facts)
+                    progress(self._report.records, parts.total())
             self._flush(messages, facts)
         except Malformed as error:
             raise InvalidInputError(

@@ -265,11 +265,13 @@ def _import_archives(call: Invocation, files: Sequence[str]) -> Reply:
 def _import_foreign(
     call: Invocation, files: Sequence[str], source: str | None, *, only: str | None, dry_run: bool
 ) -> Reply:
-    with call.memory() as memory:
+    with call.memory() as memory, output.bar("records") as progress:
         reports = [
             memory.privacy.import_markdown(name, is_dry_run=dry_run)
             if is_markdown(name) and source is None
-            else memory.privacy.import_foreign(name, source, only=only, is_dry_run=dry_run)
+            else memory.privacy.import_foreign(
+                name, source, only=only, is_dry_run=dry_run, progress=progress
+            )
             for name in files
         ]
     yield {"imports": [camel_case(report) for report in reports]}
