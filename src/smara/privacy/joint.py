@@ -19,7 +19,7 @@ from smara.database.database import PART, Database, Session, marks
 from smara.database.leases import host_name
 from smara.database.project_store import Tombstones
 from smara.errors import CorruptError
-from smara.privacy.erase import ERASED
+from smara.messages.models import ERASED
 from smara.privacy.merge import Course, Merge, counted
 from smara.privacy.models import CopyReport
 

@@ -24,7 +24,7 @@ from smara.database.fulltext import IndexRow, RecordKind, RecordTerms, row_of
 from smara.database.vectors import VectorKind
 from smara.errors import ConflictError
 from smara.knowledge.store import KnowledgeStore
-from smara.privacy.erase import ERASED
+from smara.messages.models import ERASED
 from smara.privacy.load import Row, RowAdder, RowCounts
 from smara.privacy.models import MergeCounts
 from smara.privacy.rows import RowReader
