@@ -42,8 +42,10 @@ _JOINTS = re.compile(
     re.DOTALL,
 )
 _REDIRECT = re.compile(
-    r"\s*(?:(?:[12]|&)?>{1,2}\s*(?:&[12]\b|(?:/dev/null|/tmp/\S{1,200})(?=\s|$))|<\s*/dev/null)"
+    r"\s{0,9}(?:(?:[12]|&)?>{1,2}\s{0,9}(?:&[12]\b|(?:/dev/null|/tmp/\S{1,200})(?=\s|$))"
+    r"|<\s{0,9}/dev/null)"
 )
+"""Spaces are bounded: a pattern that may begin anywhere in a long run of them takes minutes."""
 _TRIMS = word_set(
     "head tail cat less more tee wc sort uniq grep egrep rg cut tr awk sed jq column nl"
 )
@@ -63,7 +65,8 @@ _PREPARES = re.compile(
 _EXPORT = re.compile(rf"^export\s+({ASSIGNMENT})\s*$")
 _VARIABLE = re.compile(rf"^({ASSIGNMENT})\s+")
 _MESSAGE = re.compile(
-    r"\s+(?:-\w*m|--message)[ =]?(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|\S+)|\s+-a?m$", re.DOTALL
+    r"\s{1,9}(?:-\w{0,9}m|--message)[ =]?(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|\S+)|\s{1,9}-a?m$",
+    re.DOTALL,
 )
 _RUNNER = re.compile(
     r"^(?:(?:npx|bunx|pnpx|uvx|pipx\s+run|(?:npm|pnpm|yarn|bun|mise)\s+(?:exec|x|dlx)(?:\s+--)?"
@@ -72,7 +75,8 @@ _RUNNER = re.compile(
 )
 """What is put before a program so that it is found."""
 _FOUND_BY = re.compile(
-    rf"{_RUNNER.pattern}|(?:npm|pnpm|yarn|bun|mise)\s+run|docker(?:\s+compose)?\s+exec|\S*/bin/\w"
+    rf"{_RUNNER.pattern}|(?:npm|pnpm|yarn|bun|mise)\s+run|docker(?:\s+compose)?\s+exec"
+    r"|\S{0,200}/bin/\w"
 )
 
 _GIT_OPTIONS = re.compile(r"^(?:\S*/)?git\s+(?:(?:-[Cc]\s+\S+|--no-pager|-P|--git-dir=\S+)\s+)*")

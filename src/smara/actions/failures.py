@@ -87,9 +87,9 @@ _SUBCOMMAND = re.compile(
 ABSENT_WORDS = ("not found", "not be found", "not recognized as")
 """One of these stands in every error that names a program which is not there."""
 _ABSENT_PROGRAM = re.compile(
-    r"command not found: ([\w.+-]+)|([\w.+-]+): (?:command )?not found\b|command '([\w.+-]+)' "
+    r"command not found: ([\w.+-]{1,80})|([\w.+-]{1,80}): (?:command )?not found\b|command '([\w.+-]{1,80})' "
     r"could not be found"
-    r"|'([\w.+-]+)' is not recognized as|\"([\w.+-]+)\": executable file not found"
+    r"|'([\w.+-]{1,80})' is not recognized as|\"([\w.+-]{1,80})\": executable file not found"
 )
 _PASSING = re.compile(
     r"could not write index|index\.lock|another git process|temporarily unavailable|connection "

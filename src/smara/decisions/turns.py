@@ -13,13 +13,19 @@ from itertools import starmap
 from smara.decisions.utterances import SpokenTurn, content_terms
 from smara.messages.models import Message
 from smara.observations.models import taint_of
-from smara.observations.offline.exchanges import ToolCall, Utterance, kind_of, path_of, read
+from smara.observations.offline.exchanges import (
+    ToolCall,
+    Utterance,
+    form_answers,
+    kind_of,
+    path_of,
+    read,
+)
 
 _FORMS = frozenset({"AskUserQuestion", "question"})
 """The tools by which hosts let an agent ask a person."""
 _MOST_OF_A_CHOICE = 8
 _ENDS = re.compile(r"[.!?？。](?=\s|$)")
-_ANSWERED = re.compile(r'"((?:[^"\\]|\\.){1,600})"="((?:[^"\\]|\\.){1,2000})"')
 
 
 def turns_of(messages: Sequence[Message]) -> list[SpokenTurn]:
@@ -100,4 +106,4 @@ def answered(call: ToolCall) -> list[tuple[str, str]]:
         for each in (given if isinstance(given, list) else [])
         if isinstance(each, Mapping) and isinstance(each.get("question"), str)
     }
-    return [pair for pair in _ANSWERED.findall(call.output) if pair[0] in questions]
+    return [pair for pair in form_answers(call) if pair[0] in questions and pair[1]]

@@ -20,7 +20,7 @@ from smara.core.extract import one_line
 from smara.core.tool_names import shell_line
 from smara.messages.models import plain
 from smara.observations.models import Category, Note, Priority
-from smara.observations.offline.exchanges import ToolCall, output_lines, path_of
+from smara.observations.offline.exchanges import ToolCall, form_answers, output_lines, path_of
 from smara.observations.offline.notes import (
     CUES,
     PathShortener,
@@ -352,7 +352,6 @@ def is_of_host(path: str) -> bool:
     return bool(_NOT_OF_THE_WORK.match(path)) or any(map(path.__contains__, _HOST_FOLDERS))
 
 
-_ANSWERS = re.compile(r"\"([^\"\n]{1,600})\"=\"([^\"\n]{0,600})\"")
 _SAID = re.compile(r"the user said:\s*(\S[^\n]{0,600})", re.IGNORECASE)
 _LINK = re.compile(r"https?://[^\s\"'<>)\]}]{4,300}")
 
@@ -399,7 +398,7 @@ def agent_notes(scene: Scene, call: ToolCall) -> list[Note]:
 
 def ask_notes(scene: Scene, call: ToolCall) -> list[Note]:
     """Note answers to a tool's questions, or open questions."""
-    answers = _ANSWERS.findall((call.output or "")[:20_000])
+    answers = form_answers(call)
     if answers:
         return [
             scene.note(

@@ -87,6 +87,14 @@ class ToolCall(Step):
         return next((clean(each) for each in values if each and isinstance(each, str)), "")
 
 
+_ANSWERS = re.compile(r'"((?:[^"\\]|\\.){1,600})"="((?:[^"\\]|\\.){0,2000})"')
+
+
+def form_answers(call: ToolCall) -> list[tuple[str, str]]:
+    """Return the questions that a person answered in a form, with the answers."""
+    return _ANSWERS.findall((call.output or "")[:20_000])
+
+
 @dataclass(slots=True)
 class Exchange:
     """Messages of a person, and everything until the next."""
