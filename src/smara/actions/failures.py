@@ -87,8 +87,8 @@ _SUBCOMMAND = re.compile(
 ABSENT_WORDS = ("not found", "not be found", "not recognized as")
 """One of these stands in every error that names a program which is not there."""
 _ABSENT_PROGRAM = re.compile(
-    r"command not found: ([\w.+-]{1,80})|([\w.+-]{1,80}): (?:command )?not found\b|command '([\w.+-]{1,80})' "
-    r"could not be found"
+    r"command not found: ([\w.+-]{1,80})|([\w.+-]{1,80}): (?:command )?not found\b"
+    r"|command '([\w.+-]{1,80})' could not be found"
     r"|'([\w.+-]{1,80})' is not recognized as|\"([\w.+-]{1,80})\": executable file not found"
 )
 _PASSING = re.compile(
