@@ -91,7 +91,7 @@ _ANSWERS = re.compile(r'"((?:[^"\\]|\\.){1,600})"="((?:[^"\\]|\\.){0,2000})"')
 
 
 def form_answers(call: ToolCall) -> list[tuple[str, str]]:
-    """Return the questions that a person answered in a form, with the answers."""
+    """Return the questions and answers of a form."""
     return _ANSWERS.findall((call.output or "")[:20_000])
 
 
