@@ -156,6 +156,15 @@ def test_text_is_erased_wherever_it_stands(memory):
     assert memory.threads.get("t").message_count == 2
 
 
+def test_half_a_character_does_not_keep_a_message_from_being_erased(memory):
+    words = "The halved \ud800 character of the basement door"
+    say(memory, words)
+    say(memory, "Another word.")
+    memory.privacy.erase(text="\ud800 character")
+    assert not leaks(memory, "basement")
+    assert len(memory.search("another word")) == 1
+
+
 def test_time_is_erased(memory, clock):
     say(memory, "An early bird catches the worm")
     clock.advance(86_400)

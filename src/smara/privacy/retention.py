@@ -436,7 +436,7 @@ class Retention:
         kind = _Expiry if table.keep.is_walked else _Rows
         walk = kind(self._database, session, self._project.scope)
         walk.choose(table.spec.name, [key[0] for key in keys])
-        touched = walk.rows["memories"] | getattr(walk, "touched", set())
+        touched = walk.rows["memories"] | walk.touched
         memories = walk.among("memories", "no", touched, "t.deprecated_at")
         if any(row[0] is None for row in memories):
             return False

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from smara.core.escape import from_storable
+from smara.core.escape import from_storable, to_storable
 from smara.core.scope import Scope
 from smara.database.database import Database, Row, Session, marks, parts
 from smara.database.session import number
@@ -253,7 +253,8 @@ class Walk:
             shown = ", ".join(f"t.{name}" for name in columns)
             for row in self.among(table, "no", sorted(self.rows[table])[:200], shown):
                 for text in filter(None, row):
-                    for line in from_storable(text).splitlines():
+                    # A piece is looked for in files and by search: neither takes half a character.
+                    for line in re.split(r"[\r\n\x00\ud800-\udfff]+", from_storable(text)):
                         piece = line.strip()[:_LONGEST_SAMPLE].strip()
                         if len(piece) >= SHORTEST_SAMPLE:
                             found[piece] = None
@@ -286,7 +287,7 @@ class Walk:
         terms, values = ["1 = 0"], []
         for column in self.columns[table.name]:
             if column.type == "string" and column.name not in table.refs:
-                for form in sorted({text.lower(), *_escaped(column.name, text)}):
+                for form in sorted({to_storable(text.lower()), *_escaped(column.name, text)}):
                     terms.append(f"lower(t.{column.name}) LIKE ? ESCAPE '!'")
                     values.append("%" + re.sub(r"([!%_])", r"!\1", form) + "%")
         return f"({' OR '.join(terms)})", values
@@ -421,4 +422,5 @@ def _escaped(column: str, text: str) -> set[str]:
     """Return how JSON may write a text."""
     if column not in JSON_COLUMNS:
         return set()
-    return {json.dumps(text, ensure_ascii=is_ascii)[1:-1].lower() for is_ascii in (True, False)}
+    forms = (json.dumps(text, ensure_ascii=is_ascii)[1:-1].lower() for is_ascii in (True, False))
+    return set(map(to_storable, forms))
