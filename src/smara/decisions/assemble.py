@@ -28,7 +28,7 @@ from smara.decisions.utterances import (
     sentences,
 )
 
-SURE, LIKELY, POSSIBLE = 0.8, 0.4, 0.1
+SURE, LIKELY, POSSIBLE = 0.93, 0.5, 0.1
 """A sentence that is a decision by itself, one that belongs to one, and one that may."""
 HINT = 0.3
 """A statement that is one if it is said in two sessions."""
@@ -37,6 +37,7 @@ TALK = 0.5
 _TALK_CHARACTERS, _MOST_OF_LONG_TALK, _SUMMARY_WEIGHT = 800, 16, 0.5
 """The longest turns of an agent, on average, that talks instead of reporting its work."""
 _LEAST_SUMMARY, _LEAST_WORDING = 0.2, 0.4
+_REPORTS = 0.1
 _LEAST_TERMS = 3
 _LIKELY_AT_FIRST = 0.5
 _LEAST_WISH, _LEAST_CHOICE = 0.15, 0.3
@@ -126,8 +127,14 @@ def assemble(
         choices = choose(spoken)
     if choices is not None:
         return [_chosen(turns, weighed, choice) for choice in choices]
-    drafts = [_draft(turns, stretch) for stretch in _stretches(turns, weighed)]
-    return [draft for draft in drafts if draft is not None]
+    return [
+        draft
+        for stretch in _stretches(turns, weighed)
+        for mean in (_talk_score(turns, stretch),)
+        for part in ([stretch] if mean >= TALK else _by_turn(turns, stretch))
+        for draft in (_draft(turns, part, mean),)
+        if draft is not None
+    ]
 
 
 def hints(turns: Sequence[SpokenTurn], drafts: Sequence[Draft]) -> list[Draft]:
@@ -191,13 +198,22 @@ def _stretches(turns: Sequence[SpokenTurn], weighed: Sequence[Weighed]) -> list[
     return found
 
 
-def _draft(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed]) -> Draft | None:
+def _by_turn(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed]) -> list[list[Weighed]]:
+    """Cut sentences where the agent worked between them: each piece of work has its own words."""
+    found: list[list[Weighed]] = []
+    for pair in stretch:
+        last = found[-1][-1][1].turn if found else pair[1].turn
+        if not found or any(turn.calls for turn in turns[last + 1 : pair[1].turn]):
+            found.append([])
+        found[-1].append(pair)
+    return found
+
+
+def _draft(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed], mean: float) -> Draft | None:
     stated = [pair for pair in stretch if not pair[1].facts["question"]]
     if not stated:
         return None
     first = stretch[0][1].turn
-    replies = [(weigh(each.facts, "talk"), each) for _, each in stated if not each.facts["first"]]
-    mean = _talk_score(turns, replies, stated)
     plain = [(weight, each) for weight, each in stated if _is_plain(each)]
     score = max((weight for weight, _ in plain), default=0.0)
     restated = [
@@ -220,7 +236,7 @@ def _draft(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed]) -> Draft | N
         )
         and content_terms(each.text)
     ]
-    if not chosen:
+    if not chosen or (score < SURE and len(chosen) < 2):
         return None
     surest, best = max(stated, key=lambda pair: max(pair[0], SURE * _is_absolute(*pair)))
     surest = max(surest, SURE * _is_absolute(surest, best))
@@ -254,7 +270,7 @@ def _compose(
     return Draft(
         tuple(chosen),
         wording or _taken_up(turns, chosen),
-        tuple(_rejected(turns, stretch))[:_MOST_REJECTED],
+        tuple(_rejected(turns, stretch) if is_talk else ())[:_MOST_REJECTED],
         "\n".join(_words(turn) for turn in turns[first : last + 2]),
         score,
         is_wish=is_wish,
@@ -299,14 +315,15 @@ def _words(turn: SpokenTurn) -> str:
     return own_text(turn.text) if turn.speaker == "person" else turn.text[:6_000]
 
 
-def _talk_score(
-    turns: Sequence[SpokenTurn], replies: Sequence[Weighed], stated: Sequence[Weighed]
-) -> float:
+def _talk_score(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed]) -> float:
     """Return how likely a talk as a whole decides something; 0 if much work is done in it.
 
     The mean of the person's sentences says it, and whether the agent sums them up. Where the
-    agent's turns are long, they may be reports of work: then the weights for work count as much.
+    agent's turns are long, they may be reports of work: the weights for work count as much, and
+    more is asked.
     """
+    stated = [pair for pair in stretch if not pair[1].facts["question"]]
+    replies = [(weigh(each.facts, "talk"), each) for _, each in stated if not each.facts["first"]]
     if len(replies) < 2:
         return 0.0
     first, last = stated[0][1].turn, stated[-1][1].turn
@@ -317,7 +334,9 @@ def _talk_score(
         if calls or last - first > _MOST_OF_LONG_TALK:
             return 0.0
         working = [weight for weight, each in stated if not each.facts["first"]]
-        weights = [(each + other) / 2 for each, other in zip(weights, working, strict=True)]
+        weights = [
+            (each + other) / 2 - _REPORTS for each, other in zip(weights, working, strict=True)
+        ]
     elif calls > _MOST_CALLS * len(answers):
         return 0.0
     summary = _summary(turns, [Quotation(each.turn, each.text, 0.0) for _, each in replies])
@@ -345,7 +364,7 @@ def _summary(turns: Sequence[SpokenTurn], chosen: Sequence[Quotation]) -> Quotat
 def _taken_up(turns: Sequence[SpokenTurn], chosen: Sequence[Quotation]) -> Quotation | None:
     """Return the agent's next sentence that repeats what the person decided, if one does."""
     number = chosen[-1].turn + 1
-    if number >= len(turns) or turns[number].speaker != "agent":
+    if number >= len(turns) or turns[number].speaker != "agent" or turns[number].calls:
         return None
     spoken = content_terms(" ".join(each.text for each in chosen))
     best = None
@@ -367,8 +386,15 @@ def _rejected(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed]) -> list[Q
         listed = [each for _, each in stretch if each.turn == number]
         if before is None or before.speaker != "agent" or not listed[0].facts["refuses at once"]:
             continue
+        if before.calls or len(before.text) > _TALK_CHARACTERS:
+            continue  # it reports what it did, in words of the person's wish
         spoken = content_terms(turns[number].text)
-        offers = [each for each in sentences(own_text(before.text)) if len(content_terms(each)) > 2]
+        offers = [
+            each
+            for each in sentences(own_text(before.text))
+            if len(content_terms(each)) > 2
+            and (each.endswith(("?", "？")) or count_signs(each, "offer"))
+        ]
         if offers:
             best = max(offers, key=lambda each: len(content_terms(each) & spoken))
             found.append(Quotation(number - 1, shorten(best, 240), 0.0))

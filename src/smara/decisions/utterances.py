@@ -41,7 +41,7 @@ _CODE = re.compile(
     r"[+-]{3} |@@|diff --git|import |from \S+ import|def |class |function |const |let |var |"
     r"return\b|#include|//|/\*|\*/|<\?|\{|\}|\[(?:INFO|WARN|ERROR|DEBUG)|"
     r"(?:INFO|WARN(?:ING)?|ERROR|DEBUG|FATAL)\b|"
-    r"\|.*\||npm |pip |git |sudo |docker )"
+    r"\|.*\||npm |pip |git |sudo |docker |/[a-z][\w-]{1,20}(?:\s|$))"
 )
 _LABEL = re.compile(r"\s*(?:\[?\d?\d:\d\d(?::\d\d)?\]?\s*)?([\w][\w .@-]{0,24}):\s")
 _SPEAKERS = word_set("user assistant human ai bot agent from to subject date cc me you")
@@ -52,7 +52,8 @@ _SYMBOLS = re.compile(r"[{}()\[\];=<>|\\/_$#@^~*+]")
 _ASKS = re.compile(r"[?？]")
 _INVERTED = re.compile(
     r"(?:should|is|are|was|were|does|did|would|could)\b(?! not\b)"
-    r"|(?:can|shall|may|do|have|has) (?:we|you|i|it|they|there)\b",
+    r"|(?:can|shall|may|do|have|has) (?:we|you|i|it|they|there)\b|(?:how|why|who|which)\b"
+    r"|what (?:\w+ )?(?:would|is|are|do|does|did|can|could|should|happens)\b",
     re.IGNORECASE,
 )
 """The beginning of a question that is written without its mark."""
