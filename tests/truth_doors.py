@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -345,6 +345,9 @@ class Doors:
         }
         sizes = {"size": self.store, "write-ahead log": Path(f"{self.store}-wal")}
         found = []
+        head, _, kept = text.partition("\nkind\t")
+        found += self._false_of_kept(kept.splitlines()[1:])
+        text = head.rstrip("\n")
         for line in text.splitlines():
             name, _, said = line.partition("\t")
             if name == "engine":
@@ -359,6 +362,37 @@ class Doors:
                 found.append(line)
         missing = [name for name in expected if f"\n{name}\t" not in f"\n{text}"]
         return found + [f"nothing is said of {name}" for name in missing]
+
+    def _false_of_kept(self, lines: Sequence[str]) -> list[str]:
+        """Return the lines about what is kept that the store contradicts."""
+        tables = {
+            "messages": ("messages", "1 = 1", "for ever"),
+            "closed tasks": ("tasks", "status = 'closed'", "for ever"),
+            "model calls": ("model_calls", "1 = 1", "365 days"),
+            "condensed observations": ("observations", "state = 'reflected'", "for ever"),
+            "retired memories": ("memories", "deprecated_at IS NOT NULL", "for ever"),
+            "errors": ("observer_error_patterns", "1 = 1", "730 days"),
+            "erasures": ("erasures", "1 = 1", "for ever"),
+        }
+        rules = {
+            "tool outputs": "for ever", "page versions": "365 days, 64 MiB",
+            "sessions": "730 days", "receipts": "180 days", "leases": "30 days",
+            "events": "30 days",
+        }  # fmt: skip
+        found = [f"nothing is said of {name}" for name in (*tables, *rules)
+                 if not any(line.startswith(f"{name}\t") for line in lines)]  # fmt: skip
+        for line in lines:
+            name, rows, _, oldest, rule, _ = (*line.split("\t"), "", "", "", "", "")[:6]
+            if name in tables:
+                table, where, expected = tables[name]
+                count = self.number(f"SELECT count(*) FROM {table} WHERE {where}")
+                is_so = (rows, rule) == (f"{count:,}", expected)
+            else:
+                is_so = rules.get(name) == rule and rows.replace(",", "").isdigit()
+            # What is not there cannot be old.
+            if not is_so or (rows == "0") == bool(oldest):
+                found.append(line)
+        return found
 
     def false_of_doctor(self, text: str) -> list[str]:
         """Return the findings of `smara doctor` that the machine contradicts."""

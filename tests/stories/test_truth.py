@@ -496,6 +496,7 @@ LIES = {
     "status": (
         ("messages\t6", "messages\t7"), ("1 ready", "2 ready"), ("1 blocked", "0 blocked"),
         ("in force", "lost"), ("offline", "claude"), ("threads\t3", "threads\t4"),
+        ("for ever", "30 days"), ("180 days", "18 days"),
     ),
     "doctor": (
         ("0 events wait", "4 events wait"), ("0 jobs", "2 jobs"), ("the newest", "an old one"),

@@ -424,7 +424,7 @@ class _MergeBatch(RowAdder):
             for name in self._compared(table, row)
             if is_whole or (old[name] is None and row[name] is not None)
         }
-        if table.changed is not None and "no" in old:
+        if table.changed in values and "no" in old:
             # Last, so that a merge that is cut short takes this version again.
             at = values.pop(table.changed)
             self._course.later.append((table.name, table.changed, int(old["no"]), int(at)))

@@ -69,7 +69,7 @@ class Speaking:
         self.asked.append(("start", session_id, more["source"], more["agent"]))
         return words(self.fact)
 
-    def first_message(self, session_id: str, text: str) -> Injection:
+    def first_message(self, session_id: str, text: str, is_first: bool = True) -> Injection:
         self.asked.append(("first", session_id, text))
         return words(self.fact)
 
