@@ -81,7 +81,7 @@ def test_a_bomb_stops_at_a_stated_limit_that_says_what_to_do(db, tmp_path, monke
     monkeypatch.setenv("SMARA_IMPORT_UNPACKED_MIB", "1")
     monkeypatch.setenv("SMARA_IMPORT_UNPACK_RATIO", "100")
     bomb = tmp_path / "bomb.jsonl"
-    bomb.write_bytes(pack(b"\n" * (8 << 20)))
+    bomb.write_bytes(pack((b" " * 1023 + b"\n") * 8_192))
     done = smara("import", str(bomb), "--format", "jsonl")
     assert done.code != 0
     assert "unpacks to more than 100 times its size" in " ".join(done.err.split())
