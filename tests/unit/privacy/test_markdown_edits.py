@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smara.privacy.markdown import FIRST_LINE, memory_lines, parse, plain, task_lines
@@ -71,6 +71,7 @@ def put(memory: Any, name: str, text: str) -> None:
         memory.tasks.update(name, description=text)
 
 
+@settings(max_examples=30)
 @given(entries=ENTRIES)
 def test_an_edit_is_applied_once_and_never_over_a_change_made_here(entries):
     with open_temporary() as memory, TemporaryDirectory() as folder:
