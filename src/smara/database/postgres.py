@@ -278,6 +278,12 @@ class PostgresDatabase:
         """Rewrite every table and index without deleted rows."""
         with self.read() as session:
             session.run(_CLEAR_STATISTICS)
+            # Rows that an older snapshot may see would be copied into the new files. A transaction
+            # that writes holds back the snapshots of all databases of the server.
+            for _ in range(_MOST_WAITS):
+                if session.one(_SNAPSHOTS) is None:
+                    break
+                session.one("SELECT pg_sleep(0.1)")
             rows = session.all(_TABLES_WITH_PAGES)
             for name in (*(row[0] for row in rows), "pg_catalog.pg_statistic"):
                 session.run(f"VACUUM (FULL, ANALYZE) {name}")
@@ -288,6 +294,11 @@ class PostgresDatabase:
             self._pool.close()
 
 
+_MOST_WAITS = 300
+_SNAPSHOTS = (
+    "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND (backend_xid IS NOT NULL"
+    " OR (datname = current_database() AND backend_xmin IS NOT NULL)) LIMIT 1"
+)
 _TABLES_WITH_PAGES = (
     "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace"
     " AND relkind = 'r' AND pg_relation_size(oid) > 0 ORDER BY relname"

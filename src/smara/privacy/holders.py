@@ -34,8 +34,9 @@ def holders_of(database: Database) -> list[Holder]:
         rows = session.all(
             "SELECT pid, coalesce(nullif(application_name, ''), usename, backend_type)"
             " || coalesce(' at ' || host(client_addr), '') FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-            " AND (backend_xmin IS NOT NULL OR state LIKE 'idle in transaction%') ORDER BY pid"
+            " WHERE pid <> pg_backend_pid() AND (backend_xid IS NOT NULL"
+            " OR (datname = current_database() AND (backend_xmin IS NOT NULL"
+            " OR state LIKE 'idle in transaction%'))) ORDER BY pid"
         )
     return [Holder(int(pid), str(program)[:_LONGEST_PROGRAM]) for pid, program in rows]
 
