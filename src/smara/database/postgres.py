@@ -12,7 +12,7 @@ from typing import Any, Literal
 from urllib.parse import parse_qsl, urlencode
 
 from smara.database.fulltext_postgres import PostgresFullText, PostgresRecordIndex, PostgresWords
-from smara.database.session import Column, ColumnType, Row, Session
+from smara.database.session import Column, ColumnType, Row, Session, number
 from smara.database.vectors import PostgresVectors
 from smara.errors import (
     BusyError,
@@ -279,9 +279,11 @@ class PostgresDatabase:
         with self.read() as session:
             session.run(_CLEAR_STATISTICS)
             # Rows that an older snapshot may see would be copied into the new files. A transaction
-            # that writes holds back the snapshots of all databases of the server.
+            # that writes holds back the snapshots of all databases of the server; those that begin
+            # later do no harm, so a busy server is not waited for.
+            mark = number(session, "SELECT txid_snapshot_xmax(txid_current_snapshot())")
             for _ in range(_MOST_WAITS):
-                if session.one(_SNAPSHOTS) is None:
+                if session.one(_OLDER, (mark, mark)) is None:
                     break
                 session.one("SELECT pg_sleep(0.1)")
             rows = session.all(_TABLES_WITH_PAGES)
@@ -295,10 +297,13 @@ class PostgresDatabase:
 
 
 _MOST_WAITS = 300
-_SNAPSHOTS = (
-    "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND (backend_xid IS NOT NULL"
-    " OR (datname = current_database() AND backend_xmin IS NOT NULL)) LIMIT 1"
-)
+_OLDER = """
+WITH now AS (SELECT txid_current_snapshot() AS snapshot)
+SELECT 1 FROM now WHERE txid_snapshot_xmin(snapshot) < ? OR EXISTS (
+  SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+    AND age(backend_xmin) > txid_snapshot_xmax(snapshot) - ?)
+"""
+"""Whether a transaction or a snapshot is older than a mark, the number of the next transaction."""
 _TABLES_WITH_PAGES = (
     "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace"
     " AND relkind = 'r' AND pg_relation_size(oid) > 0 ORDER BY relname"

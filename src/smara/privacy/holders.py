@@ -34,7 +34,8 @@ def holders_of(database: Database) -> list[Holder]:
         rows = session.all(
             "SELECT pid, coalesce(nullif(application_name, ''), usename, backend_type)"
             " || coalesce(' at ' || host(client_addr), '') FROM pg_stat_activity"
-            " WHERE pid <> pg_backend_pid() AND (backend_xid IS NOT NULL"
+            " WHERE pid <> pg_backend_pid() AND"
+            " ((backend_xid IS NOT NULL AND xact_start < clock_timestamp() - interval '5 seconds')"
             " OR (datname = current_database() AND (backend_xmin IS NOT NULL"
             " OR state LIKE 'idle in transaction%'))) ORDER BY pid"
         )
