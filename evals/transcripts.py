@@ -86,7 +86,7 @@ def _of_branch(bare: Path) -> Iterator[tuple[str, Iterable[bytes]]]:
     listed = subprocess.run([*git, "ls-tree", "-r", "-l", BRANCH], capture_output=True, check=True)  # noqa: S603
     with subprocess.Popen(  # noqa: S603
         [*git, "cat-file", "--batch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as blobs:  # noqa: RUF100, S603
+    ) as blobs:
         longest: dict[str, tuple[int, str, str]] = {}
         for line in listed.stdout.decode().splitlines():
             facts, path = line.split("\t", 1)

@@ -110,7 +110,7 @@ def test_nothing_of_another_project_is_touched(walls):
         path
         for path, touch in TOUCHES.items()
         if not is_not_found(lambda: touch(mine, seen))  # noqa: B023
-    ]  # noqa: B023, RUF100
+    ]
     assert touched == []
     assert theirs.memories.get(seen["id"]) == before
 

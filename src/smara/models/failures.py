@@ -192,13 +192,16 @@ class RetryRules:
         return max(asked_seconds or 0.0, doubled * (0.5 + drawn / 2))
 
 
+THRICE = RetryRules()
+
+
 def with_retries(
     call: Callable[[], T],
     ends_at: float,
     clock: Clock,
     abort: Abort | None = None,
-    rules: RetryRules = RetryRules(),  # noqa: B008
-    draw: Callable[[], float] = random.random,  # noqa: B008, RUF100
+    rules: RetryRules = THRICE,
+    draw: Callable[[], float] = random.random,
 ) -> T:
     """Return the result of ``call``, retried while that can help before ``ends_at``.
 

@@ -26,7 +26,7 @@ from smara.models import failures
 from smara.models.budget import ModelBudget, bound
 from smara.models.chat import Usage, sendable
 from smara.models.embedder import EMBEDDER_ADVICE, Embedder, Kind, check_rows
-from smara.models.failures import RetryRules, with_retries
+from smara.models.failures import THRICE, RetryRules, with_retries
 from smara.models.models import EMBED, RERANK
 from smara.models.reranker import RERANKER_ADVICE, Reranker, check_scores
 
@@ -71,7 +71,7 @@ class _Guard:
         self,
         attempt: Callable[[], T],
         ends_at: float,
-        rules: RetryRules = RetryRules(),  # noqa: B008
+        rules: RetryRules = THRICE,
     ) -> T:
         """Return what an attempt gives; a call that cannot be counted is not made."""
         try:
