@@ -14,15 +14,15 @@ ifneq ($(wildcard ../shared/data/README.md),)
   export SMARA_EVAL_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help demo test check format bench eval faults clean
+.PHONY: help demo test check format bench eval faults lock clean
 
 help: ## show this help
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev --constraint constraints.txt
 	@touch $@
 
 demo: $(STAMP) ## the story of Smara in a terminal, in well under a minute
@@ -50,6 +50,12 @@ bench: $(STAMP) ## speed, as ratios to a bare baseline in the same run
 
 eval: $(STAMP) ## retrieval quality on the evaluation sets, with baselines
 	$(BIN)/python -m tests.with_postgres $(BIN)/python -m evals --output .eval/report.md
+
+lock: ## take the newest release of every package that the tests use, and write them down
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager --editable . --group dev
+	@(echo "# The packages that make check and make test run with: a release of another project must not"; \
+	  echo "# turn a green tree red. Written by make lock."; \
+	  $(BIN)/python -m pip freeze --exclude-editable) > constraints.txt
 
 clean: ## remove what was built
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .bench .eval
