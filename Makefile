@@ -14,7 +14,7 @@ ifneq ($(wildcard ../shared/data/README.md),)
   export SMARA_EVAL_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help demo test check format bench eval faults lock clean
+.PHONY: help demo test conformance check format bench eval faults lock clean
 
 help: ## show this help
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -30,6 +30,9 @@ demo: $(STAMP) ## the story of Smara in a terminal, in well under a minute
 
 test: $(STAMP) ## every test, under 10 minutes on 2 cores
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -r fEs --durations 15
+
+conformance: $(STAMP) ## the frameworks' own tests against our adapters; fetches them at pinned versions
+	$(BIN)/python -m tests.conformance
 
 check: $(STAMP) ## ruff, mypy, and the names and English of the source
 	$(BIN)/ruff check .
@@ -58,4 +61,4 @@ lock: ## take the newest release of every package that the tests use, and write 
 	  $(BIN)/python -m pip freeze --exclude-editable) > constraints.txt
 
 clean: ## remove what was built
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .bench .eval
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .bench .eval .conformance
