@@ -17,6 +17,7 @@ from evals import (
     nothing_found,
     observed_recall,
     observing,
+    packs,
     promoted,
     replay,
     resolution,
@@ -79,7 +80,9 @@ def main() -> int:
         return 2
     wanted = tuple(name.lower() for name in options.sets) or ("",)
     results: list[Result] = []
-    for dataset in (each for each in datasets if each.name.lower().startswith(wanted)):
+    for dataset in datasets:
+        if not dataset.name.lower().startswith(wanted) or (dataset.is_large and not options.sets):
+            continue
         for system in systems_for(dataset.level, options.postgres):
             print(f"{dataset.name}: {system.name} …", file=sys.stderr, flush=True)
             results.append(measure(dataset, system))
@@ -93,6 +96,7 @@ def main() -> int:
         issues.NAME: lambda: issues.render(issues.evaluate(data_folder())),
         resolution.NAME: lambda: resolution.render(resolution.evaluate()),
         nothing_found.NAME: lambda: nothing_found.render(nothing_found.evaluate(data_folder())),
+        packs.NAME: lambda: packs.render(packs.evaluate(data_folder())),
         decisions.NAME: lambda: decisions.render(decisions.evaluate(data_folder())),
         freshness.NAME: lambda: freshness.render(freshness.evaluate()),
         observed_recall.NAME: lambda: observed_recall.render(

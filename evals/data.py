@@ -2,17 +2,20 @@
 
 Every set becomes the same three things: haystacks (threads of turns), questions, and
 the keys of the turns or threads that hold the answer. Nothing is copied into the
-project; what a figure is of is said by ``Dataset.part``.
+project; what a figure is of is said by ``Dataset.part``: the folder that was read, how many
+questions it holds, and the beginning of their file's SHA-256, which tells one part of a public
+set from another.
 """
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -25,12 +28,18 @@ HOW_TO_GET = f"""No evaluation data: set {VARIABLE} to a folder with these gzip-
   longmemeval_s/questions.jsonl.gz     huggingface.co/datasets/xiaowu0162/longmemeval-cleaned, longmemeval_s,
                                        one question a line without its haystack_sessions
   longmemeval_s/sessions.jsonl.gz      the same file's sessions: {{"session_id": ..., "turns": [...]}}
+  longmemeval_s2/                      a second part of the same set, in the same two files
   longmemeval_union/sessions.jsonl.gz  the sessions of longmemeval_oracle, each once, with its date
   cosqa/queries.jsonl.gz               github.com/microsoft/CodeXGLUE, code search of web queries:
   cosqa/functions.jsonl.gz             {{"id", "query", "code_id"}} and {{"id", "code"}}
 """  # noqa: E501
 
 Level = Literal["message", "thread"]
+LONGMEMEVAL = {
+    "longmemeval_s": "LongMemEval_S",
+    "longmemeval_s2": "LongMemEval_S, second part",
+}
+"""The parts of LongMemEval_S by folder."""
 
 
 class DataMissing(Exception):
@@ -77,6 +86,8 @@ class Dataset:
     level: Level
     questions: tuple[Question, ...]
     haystack: Callable[[str], tuple[Thread, ...]]
+    is_large: bool = False
+    """Whether it takes so long that it is measured only if it is named."""
 
     def by_haystack(self) -> Iterator[tuple[str, list[Question]]]:
         groups: dict[str, list[Question]] = {}
@@ -94,9 +105,23 @@ def data_folder() -> Path:
 
 
 def load_all() -> list[Dataset]:
-    """The three sets of conversations, and one of code."""
+    """The sets of conversations, by thread and by message, and one of code."""
     folder = data_folder()
-    return [load_locomo(folder), load_longmemeval(folder), load_union(folder), load_cosqa(folder)]
+    chats = [load_longmemeval(folder, name) for name in LONGMEMEVAL]
+    return [
+        load_locomo(folder),
+        *chats,
+        *(load_longmemeval(folder, name, "message") for name in LONGMEMEVAL),
+        load_union(folder),
+        load_large(folder),
+        load_cosqa(folder),
+    ]
+
+
+def _part(questions: Path, count: int, more: str = "") -> str:
+    """Say which file the questions were read from, and tell it from another of that name."""
+    digest = hashlib.sha256(questions.read_bytes()).hexdigest()[:12]
+    return f"{questions.parent}: {count} questions{more}; sha256 {digest}"
 
 
 def _read(path: Path) -> Iterator[Any]:
@@ -131,7 +156,11 @@ def load_locomo(folder: Path) -> Dataset:
                         kind=f"category {qa['category']}",
                     )
                 )
-    part = f"development part: {len(haystacks)} conversations, {len(questions)} questions"
+    part = _part(
+        folder / "locomo" / "conversations.jsonl.gz",
+        len(questions),
+        f" in {len(haystacks)} conversations",
+    )
     return Dataset(
         "LoCoMo", part, "message", questions=tuple(questions), haystack=haystacks.__getitem__
     )
@@ -157,13 +186,14 @@ def _locomo_text(turn: dict[str, Any]) -> str:
     )
 
 
-def load_longmemeval(folder: Path, name: str = "longmemeval_s") -> Dataset:
-    """LongMemEval_S, session level: one store a question, gold = the answer sessions, abstention
-    left out. ``longmemeval_s2`` is a second development part.
+def load_longmemeval(folder: Path, name: str = "longmemeval_s", level: Level = "thread") -> Dataset:
+    """LongMemEval_S: one store a question, abstention left out.
+
+    Gold are the answer sessions or, by message, the turns of both roles that hold the answer.
+    ``longmemeval_s2`` is a second development part.
     """
-    records = [
-        r for r in _read(folder / name / "questions.jsonl.gz") if "_abs" not in r["question_id"]
-    ]
+    file = folder / name / "questions.jsonl.gz"
+    records = [r for r in _read(file) if "_abs" not in r["question_id"]]
     by_key = {record["question_id"]: record for record in records}
 
     @cache
@@ -177,23 +207,58 @@ def load_longmemeval(folder: Path, name: str = "longmemeval_s") -> Dataset:
             _longmemeval_thread(session, date, sessions()[session]) for session, date in dated
         )
 
-    questions = tuple(_longmemeval_question(record, record["question_id"]) for record in records)
+    questions = [_longmemeval_question(record, record["question_id"]) for record in records]
+    if level == "message":
+        golden = [
+            frozenset(
+                f"{key}/{n}"
+                for key in each.gold
+                for n, turn in enumerate(sessions()[key])
+                if turn.get("has_answer")
+            )
+            for each in questions
+        ]
+        questions = [
+            replace(each, gold=gold) for each, gold in zip(questions, golden, strict=True) if gold
+        ]
     return Dataset(
-        "LongMemEval_S" if name == "longmemeval_s" else "LongMemEval_S, second part",
-        f"development part: {len(questions)} questions",
+        LONGMEMEVAL[name] + (", messages" if level == "message" else ""),
+        _part(file, len(questions)),
+        level,
+        questions=tuple(questions),
+        haystack=haystack,
+    )
+
+
+def load_large(folder: Path) -> Dataset:
+    """The questions of both parts over one store of all their sessions; measured if it is named."""
+    parts = [load_longmemeval(folder, name) for name in LONGMEMEVAL]
+
+    @cache
+    def threads() -> tuple[Thread, ...]:
+        found = (
+            thread
+            for part in parts
+            for question in part.questions
+            for thread in part.haystack(question.haystack)
+        )
+        return tuple({thread.key: thread for thread in found}.values())
+
+    questions = tuple(replace(each, haystack="all") for part in parts for each in part.questions)
+    return Dataset(
+        "Large haystack",
+        " and ".join(part.part for part in parts) + "; one shared store",
         "thread",
         questions=questions,
-        haystack=haystack,
+        haystack=lambda _: threads(),
+        is_large=True,
     )
 
 
 def load_union(folder: Path) -> Dataset:
     """The same questions over one shared store of 940 sessions."""
-    records = [
-        r
-        for r in _read(folder / "longmemeval_s" / "questions.jsonl.gz")
-        if "_abs" not in r["question_id"]
-    ]
+    file = folder / "longmemeval_s" / "questions.jsonl.gz"
+    records = [r for r in _read(file) if "_abs" not in r["question_id"]]
 
     @cache
     def threads() -> tuple[Thread, ...]:
@@ -201,7 +266,7 @@ def load_union(folder: Path) -> Dataset:
         return tuple(_longmemeval_thread(r["session_id"], r["date"], r["turns"]) for r in lines)
 
     questions = tuple(_longmemeval_question(record, "union") for record in records)
-    part = f"development part: {len(questions)} questions, one shared store"
+    part = _part(file, len(questions), f" over {folder / 'longmemeval_union'}, one shared store")
     return Dataset(
         "Union haystack", part, "thread", questions=questions, haystack=lambda _: threads()
     )
@@ -223,7 +288,7 @@ def load_cosqa(folder: Path) -> Dataset:
         Question(r["id"], r["query"], "cosqa", gold=frozenset([str(r["code_id"])]), kind="code")
         for r in _read(folder / "cosqa" / "queries.jsonl.gz")
     )
-    part = f"development part: {len(questions)} questions"
+    part = _part(folder / "cosqa" / "queries.jsonl.gz", len(questions))
     return Dataset("CoSQA", part, "message", questions=questions, haystack=lambda _: functions())
 
 

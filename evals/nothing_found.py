@@ -66,8 +66,7 @@ class Asked:
 def evaluate(folder: Path) -> list[Asked]:
     """Put every question to its stores."""
     sets = [load_locomo(folder), load_longmemeval(folder), load_cosqa(folder)]
-    if (folder / "longmemeval_s2").is_dir():
-        sets.append(load_longmemeval(folder, "longmemeval_s2"))
+    sets.append(load_longmemeval(folder, "longmemeval_s2"))
     return [asked for dataset in sets for asked in _ask_all(dataset, sets)]
 
 

@@ -47,6 +47,16 @@ def interval(values: Sequence[float], draws: int = 1_000) -> tuple[float, float]
     return 100 * means[int(0.025 * draws)], 100 * means[int(0.975 * draws) - 1]
 
 
+def paired(
+    ours: Sequence[float], theirs: Sequence[float], draws: int = 1_000
+) -> tuple[float, float, float]:
+    """The mean difference on the same questions, in percent, and the middle 95 % of it when they
+    are drawn again and again.
+    """
+    gaps = [one - other for one, other in zip(ours, theirs, strict=True)]
+    return 100 * sum(gaps) / len(gaps), *interval(gaps, draws)
+
+
 def average(figures: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """The mean of each figure over all questions, in percent."""
     if not figures:
