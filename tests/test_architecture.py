@@ -27,7 +27,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("memory", "rooms", "aio", "doctor", "testing", "shapes", "texts"),
     ("context", "links", "privacy"),
     ("search", "prompt"),
-    ("meaning", "decisions"),
+    ("meaning", "decisions", "frameworks"),
     ("observations", "behavior"),
     ("messages", "tasks", "working", "knowledge", "codegraph", "commits"),
     ("actions", "journal"),
@@ -372,6 +372,7 @@ MOST_STATEMENTS = 52_900
 MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "commits": (10, 95, 1_050),
     "decisions": (13, 135, 1_420),
+    "frameworks": (8, 90, 800),
     "privacy": (36, 450, 5_050),
     "prompt": (8, 70, 650),
 }

@@ -72,6 +72,8 @@ from smara.database.projects import Project
 from smara.database.session import Session
 from smara.decisions.decisions import Progress
 from smara.decisions.models import Decision, DecisionPage, DecisionReport
+from smara.frameworks.models import EntryReader
+from smara.frameworks.streams import Streams
 from smara.knowledge.audit import Audit
 from smara.knowledge.decay import ConfidenceNow, FileHistory, Staleness
 from smara.knowledge.gate import SessionType
@@ -880,6 +882,11 @@ class AsyncCodeKnowledge:
     async def about(self, nodes: Sequence[Node], limit: int = ...) -> list[CodeLink]: ...
     async def links(self, limit: int = ...) -> list[CodeLink]: ...
 
+class AsyncFrameworks:
+    async def streams(
+        self, framework: str, read: EntryReader, *, is_redacted: bool = ...
+    ) -> Streams: ...
+
 class AsyncLinks:
     async def claim(
         self,
@@ -1208,6 +1215,7 @@ class AsyncMemory:
     behavior: AsyncBehavior
     code: AsyncCodeGraph
     code_knowledge: AsyncCodeKnowledge
+    frameworks: AsyncFrameworks
     links: AsyncLinks
     context: AsyncProcessors
     moments: AsyncMoments

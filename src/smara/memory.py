@@ -79,6 +79,7 @@ class Memory:
     behavior = Room(Rooms.behavior, "What agents do, the signals in it, and what it teaches.")
     code = Room(Rooms.code, "What the code is: indexed, kept up to date, queried.")
     code_knowledge = Room(Rooms.code_knowledge, "Memories as nodes that are linked to the code.")
+    frameworks = Room(Rooms.frameworks, "What agent frameworks keep, as they handed it over.")
     links = Room(Rooms.links, "Where tasks and messages meet.")
     context = Room(Rooms.context, "What an agent gets, step by step.")
     moments = Room(Rooms.moments, "What agents are told unasked, when, and what came of it.")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from smara.database.leases import Leases
     from smara.database.probe import SessionProbe
     from smara.decisions.decisions import Decisions
+    from smara.frameworks.frameworks import Frameworks
     from smara.knowledge.memories import Memories
     from smara.knowledge.store import KnowledgeStore
     from smara.links.code import CodeKnowledge, CodeUpkeep
@@ -229,6 +230,12 @@ class Rooms:
         from smara.search.code import CodeTrees
 
         return CodeTrees(self.database, self.scope, self._code_root)
+
+    @cached_property
+    def frameworks(self) -> Frameworks:
+        from smara.frameworks.frameworks import Frameworks
+
+        return Frameworks(self.project, self.messages, self.threads)
 
     @cached_property
     def code_knowledge(self) -> CodeKnowledge:

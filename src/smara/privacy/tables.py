@@ -19,13 +19,18 @@ Holds = Literal["records", "copies", "machine"]
 the code); ``machine`` is about this store and machine alone (leases, places, queues).
 """
 _OWNERS: Mapping[str, str] = MappingProxyType({"memory": "memories", "observation": "observations"})
-_COMPACT = frozenset({"threads", "messages", "tasks", "memories"})
+_COMPACT = frozenset(
+    {
+        "threads", "messages", "tasks", "memories",
+        "framework_streams", "framework_entries", "framework_items",
+    }
+)  # fmt: skip
 JSON_COLUMNS = frozenset(
     {
         "metadata", "parts", "before", "after", "tags", "files", "modules", "session_ids",
         "evidence", "work_unit", "data", "review_reasons", "details", "lines",
         "mode_specific", "extracted", "warnings", "signs", "functions", "renames",
-        "task_type_breakdown", "sessions", "schema",
+        "task_type_breakdown", "sessions", "schema", "entry", "item",
     }
 )  # fmt: skip
 """Columns of text that hold JSON, in every table that has them."""
@@ -286,6 +291,14 @@ TABLES: tuple[TableSpec, ...] = (
         keep=Keep("receipts", "made_at", days=180)),
     TableSpec("moment_items", "statements of receipts", key=("receipt_no", "position"),
           refs={"receipt_no": "moment_receipts"}, owner="receipt_no"),
+    TableSpec("framework_streams", "sessions of frameworks", refs=_THREAD, owner="thread_no",
+          times=_SPAN, changed="updated_at"),
+    TableSpec("framework_entries", "entries of frameworks",
+          refs={"stream_no": "framework_streams", "message_no": "messages"}, owner="stream_no",
+          times=("created_at",)),
+    TableSpec("framework_items", "values of frameworks", times=_SPAN,
+        keep=Keep(why="the framework deletes them, or gave them a time to live"),
+        changed="updated_at"),
     TableSpec("commits", "commits", key=("sha",), times=("at",), keep=_OF_HISTORY),
     TableSpec("commit_files", "files of commits", key=("path", "commit_no"),
           refs={"commit_no": "commits"}, owner="commit_no"),
@@ -300,6 +313,7 @@ TABLES: tuple[TableSpec, ...] = (
         "message_index", "record_index", "code_index", "index_state", "words", "word_trigrams",
         "vector_spaces", "vector_fills", "vector_walks", "vector_shelves", "vectors",
         "vector_blocks", "embedding_queue", "embedding_failures", "embedding_cache", "line_notes",
+        "framework_vectors",
     ),
     TableSpec("leases", "leases", "machine", key=("name",),
               keep=Keep("leases", "heartbeat_at", days=30, where="t.owner IS NULL", least_days=1,

@@ -28,6 +28,8 @@ TEXTS: Mapping[str, tuple[str, ...]] = {
     "working_memory": ("content",),
     "compactions": ("summary",),
     "moment_receipts": ("text",),
+    "framework_entries": ("entry",),
+    "framework_items": ("item",),
 }
 """The columns with the words of each record, by which its traces are found."""
 OWN = ("messages", "memories", "tasks", "working_memory", "commits")
@@ -315,6 +317,8 @@ class Walk:
             self._unobserve(thread_no, numbers_of)
         self._from_evidence("message_id", {str(row[2]) for row in rows})
         self._add_receipts("messages", numbers)
+        entries = self.numbers("framework_entries", "message_no", numbers)
+        self.add("framework_entries", entries)
 
     def _unobserve(self, thread_no: int, seqs: Sequence[int]) -> None:
         """Add what was made of messages of a thread that stays."""

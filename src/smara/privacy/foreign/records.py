@@ -32,7 +32,7 @@ _HEAD_BYTES = 64 << 10
 _MOST_FILES_LOOKED_AT = 20
 _MOST_DOCUMENT_BYTES = 1 << 30
 _SQLITE = b"SQLite format 3\x00"
-_WAL_VERSION = 2
+_WAL_VERSION = b"\x02"
 _BUSY_MS = 5_000
 _SECONDS_BELOW = 100_000_000_000
 """A time below is in seconds: as milliseconds it would be before 1974."""
@@ -186,7 +186,8 @@ def database(path: str) -> Iterator[apsw.Connection]:
     if not head.startswith(_SQLITE):
         raise Malformed(path, "it is no SQLite or libSQL database")
     log = f"{place}-wal"
-    is_at_rest = head[18] == _WAL_VERSION and not (os.path.exists(log) and os.path.getsize(log))
+    has_log = os.path.exists(log) and os.path.getsize(log) > 0
+    is_at_rest = head[18:19] == _WAL_VERSION and not has_log
     url = f"file:{quote(place)}?mode=ro{'&immutable=1' if is_at_rest else ''}"
     connection = None
     try:

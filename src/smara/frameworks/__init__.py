@@ -1,0 +1,1 @@
+"""Keep what agent frameworks hand over, unchanged."""
