@@ -39,7 +39,6 @@ _TALK_CHARACTERS, _MOST_OF_LONG_TALK, _SUMMARY_WEIGHT = 800, 16, 0.5
 _LEAST_SUMMARY, _LEAST_WORDING = 0.2, 0.4
 _REPORTS = 0.1
 _LEAST_TERMS = 3
-_LIKELY_AT_FIRST = 0.5
 _LEAST_WISH, _LEAST_CHOICE = 0.15, 0.3
 _RESTATED, _SHORT_ANSWER = 0.7, 300
 _MANY_CALLS, _MOST_CALLS = 3, 2
@@ -78,6 +77,8 @@ class Draft(NamedTuple):
     is_personal: bool
     files: tuple[str, ...]
     """The files that the agent changed in the stretch, or right after it."""
+    method: str = ""
+    """The prompt by which a model chose it; empty for the weights."""
 
     @property
     def rule(self) -> str:
@@ -106,75 +107,82 @@ def weigh(facts: dict[str, float], kind: Literal["work", "talk"] = "work") -> fl
     return 1 / (1 + math.exp(-max(-30.0, min(30.0, total))))
 
 
+def weigh_session(turns: Sequence[SpokenTurn]) -> list[Weighed]:
+    """Return the person's sentences of a session with their weights."""
+    return [(weigh(each.facts), each) for each in read_utterances(turns)]
+
+
 def assemble(
     turns: Sequence[SpokenTurn],
+    weighed: Sequence[Weighed],
     choose: Callable[[Sequence[Sentence]], list[ChosenGroup] | None] | None = None,
 ) -> list[Draft]:
     """Return the decisions of a session, oldest first.
 
     Args:
         turns: The session.
+        weighed: The person's sentences; see `weigh_session`.
         choose: A model's choice among the person's sentences; asked only if one of them may decide
             something. Without it, or if it returns None, the weights decide.
     """
-    spoken = read_utterances(turns)
-    weighed = [(weigh(each.facts), each) for each in spoken]
-    choices = None
     if choose is not None and any(
         max(weight, weigh(each.facts, "talk")) >= POSSIBLE and not each.facts["question"]
         for weight, each in weighed
     ):
-        choices = choose(spoken)
-    if choices is not None:
-        return [_chosen(turns, weighed, choice) for choice in choices]
+        groups = choose([each for _, each in weighed])
+        if groups is not None:
+            return [_chosen(turns, weighed, group) for group in groups]
+    drafts: list[Draft | None] = []
+    for stretch in _stretches(turns, weighed):
+        mean = _talk_score(turns, stretch)
+        parts = [stretch] if mean >= TALK else _by_turn(turns, stretch)
+        drafts += [_draft(turns, part, mean) for part in parts]
+    return [draft for draft in drafts if draft is not None]
+
+
+def hints(
+    turns: Sequence[SpokenTurn], weighed: Sequence[Weighed], drafts: Sequence[Draft]
+) -> list[Draft]:
+    """Return statements that become decisions when they are said a second time."""
+    quoted = {each.text for draft in drafts for each in draft.quotations}
+    open_facts = ("question", "doubt", "status")
+    likely = [
+        (weight, each)
+        for weight, each in weighed
+        if weight >= HINT
+        and each.text not in quoted
+        and not any(each.facts[name] for name in open_facts)
+        and len(content_terms(each.text)) >= 2
+    ]
     return [
-        draft
-        for stretch in _stretches(turns, weighed)
-        for mean in (_talk_score(turns, stretch),)
-        for part in ([stretch] if mean >= TALK else _by_turn(turns, stretch))
-        for draft in (_draft(turns, part, mean),)
-        if draft is not None
+        _compose(
+            turns,
+            [(weight, each)],
+            [Quotation(each.turn, each.text, weight)],
+            score=weight,
+            is_talk=False,
+            # What is said again in another session holds for more than one piece of work.
+            is_wish=_is_short_and_general(each.text),
+            is_personal=_is_personal(each.text),
+        )
+        for weight, each in sorted(likely, key=lambda pair: -pair[0])[:_MOST_HINTS]
     ]
 
 
-def hints(turns: Sequence[SpokenTurn], drafts: Sequence[Draft]) -> list[Draft]:
-    """Return statements that become decisions when they are said a second time."""
-    quoted = {each.text for draft in drafts for each in draft.quotations}
-    found = []
-    for each in read_utterances(turns):
-        weight = weigh(each.facts)
-        is_open = each.facts["question"] or each.facts["doubt"] or each.facts["status"]
-        if weight < HINT or is_open or len(content_terms(each.text)) < 2 or each.text in quoted:
-            continue
-        chosen = [Quotation(each.turn, each.text, weight)]
-        found.append(
-            _compose(
-                turns,
-                [(weight, each)],
-                chosen,
-                score=weight,
-                is_talk=False,
-                # What is said again in another session holds for more than one piece of work.
-                is_wish=_is_short_and_general(each.text),
-                is_personal=_is_personal(each.text),
-            )
-        )
-    return sorted(found, key=lambda draft: -draft.score)[:_MOST_HINTS]
-
-
-def _chosen(turns: Sequence[SpokenTurn], weighed: Sequence[Weighed], choice: ChosenGroup) -> Draft:
+def _chosen(turns: Sequence[SpokenTurn], weighed: Sequence[Weighed], group: ChosenGroup) -> Draft:
     """Return the decision that a model chose."""
-    stretch = [weighed[number] for number in choice.sentences]
+    stretch = [weighed[number] for number in group.sentences]
     chosen = [Quotation(each.turn, each.text, 1.0) for _, each in stretch]
-    return _compose(
+    draft = _compose(
         turns,
         stretch,
         chosen,
         score=1.0,
         is_talk=not any(turn.calls for turn in turns[chosen[0].turn + 1 : chosen[-1].turn + 1]),
-        is_wish=choice.is_wish,
-        is_personal=choice.is_personal,
+        is_wish=group.is_wish,
+        is_personal=group.is_personal,
     )
+    return draft._replace(method=group.method)
 
 
 def _stretches(turns: Sequence[SpokenTurn], weighed: Sequence[Weighed]) -> list[list[Weighed]]:
@@ -216,10 +224,12 @@ def _draft(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed], mean: float)
     first = stretch[0][1].turn
     plain = [(weight, each) for weight, each in stated if _is_plain(each)]
     score = max((weight for weight, _ in plain), default=0.0)
-    restated = [
-        each for weight, each in plain if _is_restated(turns, each) or _is_absolute(weight, each)
+    plainly = [
+        each
+        for weight, each in plain
+        if _is_restated(turns, each) or _is_said_plainly(weight, each)
     ]
-    if restated:
+    if plainly:
         score = max(score, SURE)
     if score < SURE and mean < TALK:
         return None
@@ -229,17 +239,12 @@ def _draft(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed], mean: float)
         for weight, each in stated
         for in_talk in (weigh(each.facts, "talk") if is_talk and each.turn > first else 0.0,)
         # A talk begins with what is wrong; the rule comes after.
-        if (
-            weight >= (_LIKELY_AT_FIRST if is_talk and each.turn == first else LIKELY)
-            or in_talk >= POSSIBLE
-            or each in restated
-        )
-        and content_terms(each.text)
+        if (weight >= LIKELY or in_talk >= POSSIBLE or each in plainly) and content_terms(each.text)
     ]
     if not chosen or (score < SURE and len(chosen) < 2):
         return None
-    surest, best = max(stated, key=lambda pair: max(pair[0], SURE * _is_absolute(*pair)))
-    surest = max(surest, SURE * _is_absolute(surest, best))
+    surest, best = max(stated, key=lambda pair: max(pair[0], SURE * _is_said_plainly(*pair)))
+    surest = max(surest, SURE * _is_said_plainly(surest, best))
     return _compose(
         turns,
         stretch,
@@ -284,7 +289,7 @@ def _is_plain(sentence: Sentence) -> bool:
     return not sentence.facts["doubt"] and len(content_terms(sentence.text)) >= _LEAST_TERMS
 
 
-def _is_absolute(weight: float, sentence: Sentence) -> bool:
+def _is_said_plainly(weight: float, sentence: Sentence) -> bool:
     """Return True for a wish in plain words, or a choice in a form.
 
     "Never mock the database", "From now on …", "Per line (asked: how are totals rounded)".

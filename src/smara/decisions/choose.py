@@ -32,6 +32,8 @@ class ChosenGroup(NamedTuple):
     sentences: tuple[int, ...]
     is_wish: bool
     is_personal: bool
+    method: str
+    """The name and version of the prompt."""
 
 
 def choose(
@@ -52,10 +54,11 @@ def choose(
     found: list[ChosenGroup] = []
     new = [number for number, each in enumerate(spoken) if turns[each.turn].seq > since]
     first = max(min(new, default=len(spoken)), len(spoken) - _AT_ONCE * _MOST_REQUESTS)
+    prompt = load_prompt(_PROMPTS, "choose")
     for start in range(first, len(spoken), _AT_ONCE):
         numbers = range(start, min(start + _AT_ONCE, len(spoken)))
-        prompt = load_prompt(_PROMPTS, "choose").render({"talk": _talk(turns, spoken, numbers)})
-        request = ChatRequest(prompt, max_output_tokens=_MOST_TOKENS)
+        text = prompt.render({"talk": _talk(turns, spoken, numbers)})
+        request = ChatRequest(text, max_output_tokens=_MOST_TOKENS)
         try:
             text = models.complete(request, "decisions").text
         except SmaraError as error:
@@ -66,17 +69,15 @@ def choose(
             return None
         for item in read_items(text):
             listed = item.get("sentences")
-            chosen = (
-                {each for each in listed if isinstance(each, int) and each in numbers}
-                if (isinstance(listed, list))
-                else set()
-            )
+            numbered = listed if isinstance(listed, list) else []
+            chosen = {each for each in numbered if isinstance(each, int) and each in numbers}
             if chosen:
                 found.append(
                     ChosenGroup(
                         tuple(sorted(chosen)),
                         is_wish=item.get("wish") is True,
                         is_personal=item.get("personal") is True,
+                        method=f"{prompt.name} v{prompt.version}",
                     )
                 )
     return found

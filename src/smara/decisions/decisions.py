@@ -27,7 +27,7 @@ from smara.database.database import Session
 from smara.database.fulltext import Within, no_of
 from smara.database.projects import ProjectContext
 from smara.decisions.amend import Amendment, amendment, left_by_newer
-from smara.decisions.assemble import HINT, Draft, assemble, hints, weigh
+from smara.decisions.assemble import HINT, Draft, assemble, hints, weigh, weigh_session
 from smara.decisions.choose import choose
 from smara.decisions.line import LONGEST, MOST_TOKENS, decision_line
 from smara.decisions.models import Decision, DecisionPage, DecisionReport
@@ -282,20 +282,12 @@ class Decisions:
         turns = turns_of(messages)
         models = self._models()
         ask = None if models.is_offline else partial(choose, models, turns, thread.read_seq)
-        drafts = assemble(turns, ask)
-        repeated = [
-            (draft, earlier)
-            for draft in hints(turns, drafts)
-            if (
-                earlier := self._said_before(
-                    thread, draft, turns[draft.quotations[0].turn].message_id
-                )
-            )
-            is not None
-        ]
-        for draft, earlier in (*((each, None) for each in drafts), *repeated):
+        weighed = weigh_session(turns)
+        drafts = assemble(turns, weighed, ask)
+        for draft in (*drafts, *(hinted := hints(turns, weighed, drafts))):
             origin = turns[draft.quotations[0].turn].message_id
-            if origin in erased:
+            earlier = self._said_before(thread, draft, origin) if draft in hinted else None
+            if origin in erased or (earlier is None and draft in hinted):
                 continue
             evidence, draft = self._evidence(turns, draft)
             if origin in before:
@@ -399,6 +391,7 @@ class Decisions:
             "thread": thread.id,
             "alternatives": [shorten(each, 400) for each in rejected[:_MOST_REJECTED]],
             "wording": "agent" if draft.wording is not None else "person",
+            "method": draft.method,
             "earlier": [each.quote for each in carried if each.quote],
             "disagrees_with": [each.short_id for each in disputed],
         }

@@ -52,14 +52,15 @@ def turns_of(messages: Sequence[Message]) -> list[SpokenTurn]:
         for step in exchange.steps:
             answers = answered(step) if isinstance(step, ToolCall) else []
             if answers and isinstance(step, ToolCall):
-                turns += [_agents_turn(steps, ids, "\n".join(question for question, _ in answers))]
+                turns.append(
+                    _agents_turn(steps, ids, "\n".join(question for question, _ in answers))
+                )
                 steps = []
-                seq = step.last_seq
-                turns += [
-                    SpokenTurn("person", each, ids.get(seq, ""), step.at, seq=seq, is_form=True)
-                    for each in ("\n".join(starmap(_answer, answers)),)
-                    if each.strip()
-                ]
+                seq, text = step.last_seq, "\n".join(starmap(_answer, answers)).strip()
+                if text:
+                    turns.append(
+                        SpokenTurn("person", text, ids.get(seq, ""), step.at, seq=seq, is_form=True)
+                    )
             else:
                 steps.append(step)
         if any(isinstance(each, ToolCall) or each.voice == "assistant" for each in steps):
