@@ -40,6 +40,7 @@ _needed = partial(_may, is_needed=True)
 _SAID = (
     _may("thread", "text", "the session in which a person said it"),
     _may("wording", "choice", "whose words the statement is in", choices="person agent"),
+    _may("method", "text", "the prompt with which a model chose it; empty without a model"),
     _may("earlier", "texts", "what still stands of the decision before"),
     _may("disagrees_with", "texts", "decisions of other people that say otherwise"),
 )
