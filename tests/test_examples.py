@@ -1,0 +1,54 @@
+"""The programs in ``examples/`` run offline, are short, and are typed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+MOST_LINES = 30
+PRINTED = {
+    "pydantic_ai_memory": (
+        "1 message(s); knows the rule: True\n3 message(s); knows the rule: True\n"
+    ),
+}
+"""What each program prints."""
+APART = {"crewai_memory": "crewai"}
+"""Programs whose package needs an environment of its own; `make conformance` runs them there."""
+
+
+def is_run_here(path: Path) -> bool:
+    return path.stem not in APART or find_spec(APART[path.stem]) is not None
+
+
+HERE = [path for path in EXAMPLES if is_run_here(path)]
+
+
+@pytest.mark.parametrize("path", HERE, ids=lambda path: path.stem)
+def test_example_runs_offline_and_prints_what_it_says(path: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(path)],
+        cwd=tmp_path,
+        env={**os.environ, "HOME": str(tmp_path), "OTEL_SDK_DISABLED": "true"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, PRINTED[path.stem], "")
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example_is_short(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
+
+
+def test_examples_are_typed() -> None:
+    command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports", "silent"]
+    done = subprocess.run([*command, *map(str, HERE)], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.startswith("Success"), done.stdout
