@@ -108,6 +108,8 @@ class Settings:
     """What an observer looks for: work on code, or people and plans."""
     observe_instructions: str | None = None
     """What an observer is to look at besides."""
+    observation_ids: bool = False
+    """Whether each line ends with a short id, by which an agent reads the messages behind it."""
     suggest_response: bool = False
     """Whether a next answer is noted and shown; it fights an agent's own plan, so coding agents do
     without.

@@ -4,6 +4,7 @@ error.
 
 from __future__ import annotations
 
+import re
 import threading
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from smara.errors import ModelUnavailableError
 from smara.messages.models import NewMessage, Part
 from smara.testing import FakeClock
+from smara.tools import Toolbox
 from tests.contract.both import EACH_DATABASE
 from tests.contract.observing import SMALL, Condenser, Watcher, fill, rows, watch
 from tests.contract.task_place import HOUR
@@ -280,6 +282,24 @@ def test_suggested_response_is_shown_only_where_it_is_wanted(place: Any, memory:
     wanting = place.open(**SMALL, suggest_response=True)
     watch(wanting)
     assert "Say that it is done." in wanting.context.process_input("t").reminder
+
+
+def test_a_line_may_carry_a_short_id_by_which_its_messages_are_read(
+    place: Any, memory: Any
+) -> None:
+    rich(memory)
+    assert "[o-" not in memory.context.process_input("t").system
+    with_ids = place.open(**SMALL, observation_ids=True)
+    watch(with_ids)
+    context = with_ids.context.process_input("t")
+    lines = [line for line in stable_text(context).splitlines() if line.startswith("* ")]
+    ids = [re.search(r" \[(o-\S{8})\]$", line) for line in lines]
+    assert lines
+    assert None not in ids
+    answer = Toolbox(with_ids).call("memory-search", {"action": "read", "id": ids[-1][1]})  # type: ignore[index]
+    record = answer.structured["record"]
+    assert record["id"].endswith(ids[-1][1][2:])  # type: ignore[index]
+    assert record["messageIds"]
 
 
 def test_disabled_observing_shows_the_last_messages(place: Any, memory: Any) -> None:

@@ -288,18 +288,20 @@ class ObservationReader:
         """Return an observation.
 
         Args:
-            observation_id: The id of the observation.
+            observation_id: The id of the observation, or the short one of a line.
 
         Returns:
             The observation, whatever its state.
 
         Raises:
-            NotFoundError: The project has no such observation.
+            NotFoundError: The project has no such observation, or several are meant.
         """
         wanted_id = require_id(observation_id, "observation_id")
+        kind, _, end = wanted_id.rpartition("-")
+        where, value = ("substr(o.id, 29)", end) if kind == "o" else ("o.id", wanted_id)
         with self._store.database.read() as session:
-            rows = self._store.select(session, " AND o.id = ?", (wanted_id,))
-        if not rows:
+            rows = self._store.select(session, f" AND {where} = ?", (value,))
+        if len(rows) != 1:
             raise NotFoundError(
                 f"There is no observation {wanted_id!r} in this project. `smara observations list` "
                 "shows what there is.",

@@ -51,6 +51,7 @@ class ContextSettings:
     timezone: str = "UTC"
     last_messages: int = 10
     wants_suggested_response: bool = False
+    has_line_ids: bool = False
     block_deadline_seconds: float = 10.0
     activate_after_idle_ms: int = 1_800_000
 
@@ -65,6 +66,7 @@ class ContextSettings:
             timezone=project.timezone,
             last_messages=settings.last_messages,
             wants_suggested_response=settings.suggest_response,
+            has_line_ids=settings.observation_ids,
             block_deadline_seconds=settings.block_deadline_seconds,
             activate_after_idle_ms=settings.activate_after_idle_minutes * 60_000,
         )
@@ -275,7 +277,11 @@ class Processors:
             self._drawn[key] = _Drawn(
                 tuple(row.id for row in active),
                 stable_sections(
-                    active, record.scope, self._settings.timezone, counter=self._counter
+                    active,
+                    record.scope,
+                    self._settings.timezone,
+                    counter=self._counter,
+                    has_ids=self._settings.has_line_ids,
                 ),
                 days_of(active, self._settings.timezone),
             )

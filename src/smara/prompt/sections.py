@@ -59,7 +59,11 @@ _LONGEST_LINE = 600
 
 
 def stable_sections(
-    active: Sequence[Observation], scope: str, timezone: str, counter: TokenCounter
+    active: Sequence[Observation],
+    scope: str,
+    timezone: str,
+    counter: TokenCounter,
+    has_ids: bool = False,
 ) -> tuple[Section, ...]:
     """Instructions, reflections and observations: the same, byte for byte, until other observations
     are active.
@@ -67,11 +71,9 @@ def stable_sections(
     draw = render_by_thread if scope == "resource" else render
     reflections = [row for row in active if row.kind == "reflection"]
     observations = [row for row in active if row.kind == "observation"]
-    found = (
-        [section("instructions", load_prompt(PROMPTS, "instructions").text, counter)]
-        if active
-        else []
-    )
+    names = ("instructions", "line-ids") if has_ids else ("instructions",)
+    instructions = "\n".join(load_prompt(PROMPTS, name).text for name in names)
+    found = [section("instructions", instructions, counter)] if active else []
     for name, tag, rows in (
         ("reflections", "reflections", reflections),
         ("observations", "observations", observations),
@@ -82,7 +84,7 @@ def stable_sections(
                 replace(
                     row,
                     thread_id=None if row.thread_id is None else _attribute(row.thread_id),
-                    text=_one(row.text),
+                    text=_one(row.text) + (f" [{row.short_id}]" if has_ids else ""),
                     details=tuple(map(_one, row.details)),
                 )
                 for row in rows
