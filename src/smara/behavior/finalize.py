@@ -54,7 +54,7 @@ from smara.knowledge.models import (
     rank_of,
     tier_of_taint,
 )
-from smara.models.chat import ChatReply, ChatRequest
+from smara.models.chat import ChatReply, ChatRequest, list_schema
 
 _ATTEMPTS = 16
 """Each time somebody tells of further events in between it is decided anew; a few who tell at once
@@ -91,6 +91,13 @@ CLASSES = (*get_args(ObservationType), NOTHING)
 _LONGEST = 600
 _SENTENCES = 3
 _TOKENS_EACH = 160
+_SCHEMA = list_schema(
+    {
+        "number": {"type": "integer"},
+        "statement": {"type": "string"},
+        "class": {"type": "string", "enum": list(CLASSES)},
+    }
+)
 _ORDER = re.compile(
     r"^\s*(?:ignore|disregard|you must|always run|system:|assistant:)|</?\w+>", re.IGNORECASE
 )
@@ -142,6 +149,7 @@ def worded(
         prompt.render({"items": json.dumps(items, ensure_ascii=False)}),
         deadline_seconds=deadline_seconds,
         max_output_tokens=_TOKENS_EACH * len(items) + 200,
+        schema=_SCHEMA,
     )
     try:
         reply = models.complete(request, "behavior")

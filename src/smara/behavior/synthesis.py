@@ -31,7 +31,7 @@ from smara.database.database import Session, marks
 from smara.errors import SmaraError
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import AddResult, Evidence, MemoryType, NewMemory
-from smara.models.chat import ChatRequest
+from smara.models.chat import ChatRequest, list_schema
 
 THRESHOLDS = (5, 10, 20, 50, 100)
 MOST_MEMORIES = 5
@@ -54,6 +54,14 @@ _TYPES: tuple[MemoryType, ...] = (
 )
 _NAMED = re.compile(r"`([^`]+)`")
 _CONFIDENCE = 0.7
+_SCHEMA = list_schema(
+    {
+        "type": {"type": "string", "enum": list(_TYPES)},
+        "content": {"type": "string"},
+        "relatedFiles": {"type": "array", "items": {"type": "string"}},
+        "confidence": {"type": "number"},
+    }
+)
 _MOST_CLUSTERS = 5
 
 
@@ -257,7 +265,9 @@ class Synthesis:
         )
         try:
             reply = models.complete(
-                ChatRequest(text, deadline_seconds=self._deadline, max_output_tokens=900),
+                ChatRequest(
+                    text, deadline_seconds=self._deadline, max_output_tokens=900, schema=_SCHEMA
+                ),
                 "behavior",
             )
         except SmaraError as error:

@@ -31,7 +31,7 @@ from smara.core.escape import from_storable, neutralize, to_storable
 from smara.core.prompts import load_prompt
 from smara.errors import BadReplyError
 from smara.models.caller import Models
-from smara.models.chat import ChatRequest
+from smara.models.chat import ChatRequest, list_schema
 from smara.secrets.redact import redact
 
 MOST_CENTRAL, MOST_NEIGHBORS, MOST_FLOWS, LONGEST_FLOW = 5, 6, 2, 6
@@ -203,6 +203,14 @@ PURPOSE = "describe"
 AT_ONCE = 8
 _PROMPTS = Path(__file__).parent / "prompts"
 _OUTPUT_TOKENS = 4_000
+_SCHEMA = list_schema(
+    {
+        "path": {"type": "string"},
+        "purpose": {"type": "string"},
+        "flows": {"type": "array", "items": {"type": "array", "items": {"type": "string"}}},
+    },
+    "folders",
+)
 _OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 
 
@@ -305,7 +313,8 @@ def describe(
     prompt = load_prompt(_PROMPTS, "describe").render({"mark": mark, "folders": folders})
     system = load_prompt(_PROMPTS, "describe_system").text
     reply = models.complete(
-        ChatRequest(prompt, system, max_output_tokens=_OUTPUT_TOKENS), purpose=PURPOSE
+        ChatRequest(prompt, system, max_output_tokens=_OUTPUT_TOKENS, schema=_SCHEMA),
+        purpose=PURPOSE,
     )
     name = models.names[0] if models.names else None
     paths = {module.path for module in modules}

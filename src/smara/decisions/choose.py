@@ -16,7 +16,7 @@ from smara.core.extract import shorten
 from smara.core.prompts import load_prompt
 from smara.decisions.utterances import Sentence, SpokenTurn
 from smara.errors import SmaraError
-from smara.models.chat import ChatRequest
+from smara.models.chat import ChatRequest, list_schema
 
 _PROMPTS = Path(__file__).parent / "prompts"
 _AT_ONCE = 120
@@ -24,6 +24,13 @@ _AT_ONCE = 120
 _MOST_REQUESTS = 4
 _AGENTS_WORDS = 500
 _MOST_TOKENS = 1_500
+_SCHEMA = list_schema(
+    {
+        "sentences": {"type": "array", "items": {"type": "integer"}},
+        "wish": {"type": "boolean"},
+        "personal": {"type": "boolean"},
+    }
+)
 
 
 class ChosenGroup(NamedTuple):
@@ -58,7 +65,7 @@ def choose(
     for start in range(first, len(spoken), _AT_ONCE):
         numbers = range(start, min(start + _AT_ONCE, len(spoken)))
         text = prompt.render({"talk": _talk(turns, spoken, numbers)})
-        request = ChatRequest(text, max_output_tokens=_MOST_TOKENS)
+        request = ChatRequest(text, max_output_tokens=_MOST_TOKENS, schema=_SCHEMA)
         try:
             text = models.complete(request, "decisions").text
         except SmaraError as error:

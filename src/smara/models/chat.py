@@ -64,6 +64,10 @@ class ChatRequest:
     """
     provider_options: Mapping[str, Any] = field(default_factory=dict)
     """Fields that are put into the body of the request as they are."""
+    schema: Mapping[str, Any] | None = None
+    """The JSON Schema of the reply. A model with structured output is held to it; the others have
+    the prompt alone, which must ask for the same.
+    """
 
     def __post_init__(self) -> None:
         if self.max_output_tokens < 1:
@@ -90,6 +94,18 @@ class ChatReply:
     usage: Usage = Usage()
     finish: Finish = "stop"
     model: str = ""
+
+
+def list_schema(fields: Mapping[str, Any], name: str = "items") -> Mapping[str, Any]:
+    """Return the schema of an object with one list of items.
+
+    >>> list_schema({"number": {"type": "integer"}})["properties"]["items"]["items"]["required"]
+    ['number']
+    """
+    item = {"type": "object", "properties": dict(fields), "required": list(fields)}
+    listed = {"type": "array", "items": {**item, "additionalProperties": False}}
+    whole = {"type": "object", "properties": {name: listed}, "required": [name]}
+    return {**whole, "additionalProperties": False}
 
 
 def sendable(text: str, redact: Callable[[str], str]) -> str:

@@ -2,7 +2,7 @@
 
 ``anthropic:claude-haiku-4-5`` names a vendor and its model. A URL before the model,
 ``ollama:http://box:11434/v1#qwen3``, names the server. Tiers look like ``<8000: ollama:qwen3;
-<100000: anthropic:claude-haiku-4-5; else: anthropic:claude-sonnet-4-5``: the first tier whose
+<100000: anthropic:claude-haiku-4-5; else: anthropic:claude-sonnet-5``: the first tier whose
 bound, in tokens, is above the size of the input is used.
 """
 

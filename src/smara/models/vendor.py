@@ -30,7 +30,7 @@ from smara.models.registry import PACKAGES, ModelSpec, Tiers, parse_tiers
 if TYPE_CHECKING:
     import httpx2
     from pydantic_ai.messages import ModelResponse
-    from pydantic_ai.models import Model
+    from pydantic_ai.models import Model, ModelRequestParameters
 
 
 _NO_KEY = "none"
@@ -108,6 +108,7 @@ class OllamaModel:
                 "stream": False,
                 "messages": [{"role": role, "content": text} for role, text in spoken if text],
                 "options": options,
+                **({} if request.schema is None else {"format": request.schema}),
                 **request.provider_options,
             },
             model=self.name,
@@ -196,7 +197,11 @@ class _VendorCall:
                 made = _make_model(self._spec, self._api_key, client)
                 settings: Any = options
                 answer = await model_request(
-                    made, [question], model_settings=settings, instrument=False
+                    made,
+                    [question],
+                    model_settings=settings,
+                    model_request_parameters=self._parameters(made),
+                    instrument=False,
                 )
             return self._reply(answer)
         except (ModelError, TimeoutError):
@@ -208,6 +213,21 @@ class _VendorCall:
             if ours is None and not self.was_sent:
                 raise
             raise ours or failures.unreadable(name, f"{type(error).__name__}: {error}") from error
+
+    def _parameters(self, made: Model) -> ModelRequestParameters | None:
+        """Return what holds the model to the schema of the reply."""
+        from pydantic_ai.models import ModelRequestParameters
+        from pydantic_ai.output import OutputObjectDefinition
+
+        schema = self._request.schema
+        # Of a server that is only compatible nobody knows whether it refuses the field.
+        can_hold = self._spec.vendor != "openai-compatible" and made.profile.get(
+            "supports_json_schema_output"
+        )
+        if schema is None or not can_hold:
+            return None
+        definition = OutputObjectDefinition(dict(schema), name="reply", strict=True)
+        return ModelRequestParameters(output_mode="native", output_object=definition)
 
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[httpx2.AsyncClient]:

@@ -13,7 +13,7 @@ from smara.errors import (
     ModelRefusedError,
     ModelUnavailableError,
 )
-from smara.models.chat import ChatRequest, Usage
+from smara.models.chat import ChatRequest, Usage, list_schema
 from smara.models.vendor import load_tiers
 from smara.testing import open_temporary
 from tests.models_server import (
@@ -94,6 +94,43 @@ def test_temperature_settings_and_provider_options_reach_the_wire(vendor):
         model_of(server, vendor).complete(request)
     body = server.requests[0].body
     assert (body["temperature"], body["top_p"], body["metadata"]) == (0.2, 0.9, {"user_id": "u"})
+
+
+SCHEMAS = {
+    "openai": lambda body: body["response_format"]["json_schema"]["schema"],
+    "anthropic": lambda body: body["output_config"]["format"]["schema"],
+    "google": lambda body: body["generationConfig"]["responseJsonSchema"],
+    "ollama": lambda body: body["format"],
+}
+
+
+@pytest.mark.parametrize(
+    ("vendor", "name"),
+    [
+        ("openai", "gpt-5-mini"),
+        ("anthropic", "claude-haiku-4-5"),
+        ("google", "gemini-2.5-flash"),
+        ("ollama", "qwen3"),
+    ],
+)
+def test_a_model_with_structured_output_is_held_to_the_schema(vendor, name):
+    request = ChatRequest("Which?", schema=list_schema({"number": {"type": "integer"}}))
+    with scripted_server(ok('{"items": [{"number": 3}]}')) as server:
+        reply = model_of(server, vendor, name).complete(request)
+    assert reply.text == '{"items": [{"number": 3}]}'
+    sent = SCHEMAS[vendor](server.requests[0].body)
+    assert sent["properties"]["items"]["items"]["properties"] == {"number": {"type": "integer"}}
+
+
+@pytest.mark.parametrize(
+    ("vendor", "name"),
+    [("anthropic", "claude-3-haiku-20240307"), ("openai-compatible", "some-local-model")],
+)
+def test_a_model_that_may_refuse_a_schema_is_sent_none(vendor, name):
+    request = ChatRequest("Which?", schema=list_schema({"number": {"type": "integer"}}))
+    with scripted_server(ok("[]")) as server:
+        assert model_of(server, vendor, name).complete(request).text == "[]"
+    assert "integer" not in str(server.requests[0].body)
 
 
 @pytest.mark.parametrize(
