@@ -186,11 +186,6 @@ class Observation:
     created_at: int
     reflected_into: int | None = None
 
-    @property
-    def short_id(self) -> str:
-        """The id that a line may carry; `smara.observations.get` takes it."""
-        return f"o-{self.id[-8:]}"
-
 
 @dataclass(frozen=True, slots=True)
 class ObservationRecord:

@@ -84,7 +84,7 @@ def stable_sections(
                 replace(
                     row,
                     thread_id=None if row.thread_id is None else _attribute(row.thread_id),
-                    text=_one(row.text) + (f" [{row.short_id}]" if has_ids else ""),
+                    text=_one(row.text) + (f" [o-{row.id[-8:]}]" if has_ids else ""),
                     details=tuple(map(_one, row.details)),
                 )
                 for row in rows
