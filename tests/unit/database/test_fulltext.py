@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import random
+import string
+
 import pytest
 
-from smara.database.fulltext import IndexRow, Within, no_of, row_of
+import smara
+from smara.database.fulltext import IndexRow, Within, no_of, row_of, terms_of
 from tests.rows import insert
 
 # (record, prose, code, project, thread, resource, role)
@@ -139,6 +143,31 @@ def test_optimize_changes_no_answer(index):
     with index.write() as session:
         index.fulltext.optimize(session)
     assert found(index, ["walrus"]) == [3, 1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_optimize_leaves_no_term_of_a_removed_record(tmp_path, seed):
+    """FTS5 may keep the terms of deleted rows when it merges all segments."""
+    chance, there, gone = random.Random(seed), {}, []
+    with smara.open(tmp_path / "terms.db", project="shop", embedder="off") as memory:
+        database, project = memory.internals.database, memory.internals.scope.project_no
+        for number in range(1, 61):
+            for no in range(number * 8, number * 8 + chance.randrange(6)):
+                there[no] = "".join(chance.choices(string.ascii_lowercase, k=20))
+                text = " ".join(f"{there[no]}{each}" for each in range(chance.randrange(1, 40)))
+                with database.write() as session:
+                    database.records.put(session, "memory", project, [(no, terms_of("", text))])
+            with database.write() as session:
+                for no in chance.sample(sorted(there), min(len(there), chance.randrange(4))):
+                    database.records.remove(session, "memory", [no])
+                    gone.append(there.pop(no))
+            with database.write() as session:
+                database.records.optimize(session)
+            with database.read() as session:
+                rows = session.all("SELECT block FROM record_index_data")
+            blocks = b"".join(row[0] for row in rows)
+            assert [word for word in gone if word[4:16].encode() in blocks] == []
+    assert gone
 
 
 def test_a_record_may_have_many_rows():
