@@ -12,6 +12,7 @@ import random
 import re
 import string
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import Any
 import smara
 from smara.adapters.hosts import spool
 from smara.core.events import HostEvent
-from smara.database.postgres import PostgresSession
+from smara.database.postgres import PostgresDatabase, PostgresSession
 from smara.database.sqlite import SqliteDatabase, SqliteSession
 from smara.environment import spool_folder
 from smara.errors import NotFoundError
@@ -259,16 +260,24 @@ def plant(memory: Memory, every: Iterable[str]) -> list[Target]:
     return [KINDS[at % len(KINDS)](memory, word, at) for at, word in enumerate(every)]
 
 
-def joined(targets: Iterable[Target]) -> Iterator[Target]:
-    """Yield erases of several targets each; of people, paths, texts and times one at a time."""
-    lists: Target = {}
+def acts(targets: Iterable[Target], rng: random.Random) -> Iterator[Target]:
+    """Yield erases of some targets each; of people, paths, texts and times of one at most."""
+    waiting: dict[tuple[str, ...], list[Target]] = {}
     for target in targets:
-        if all(isinstance(value, list) for value in target.values()):
-            for name, value in target.items():
-                lists.setdefault(name, []).extend(value)
-        else:
-            yield target
-    yield lists
+        is_listed = all(isinstance(value, list) for value in target.values())
+        waiting.setdefault(() if is_listed else tuple(target), []).append(target)
+    while waiting:
+        act: Target = {}
+        for kind in sorted(waiting):
+            for _ in range(rng.randrange(2 if kind else 14)):
+                target = waiting[kind].pop()
+                for name, value in target.items():
+                    act[name] = value if kind else [*act.get(name, ()), *value]
+                if not waiting[kind]:
+                    del waiting[kind]
+                    break
+        if act:
+            yield act
 
 
 # Erasing, in a process that dies.
@@ -292,37 +301,24 @@ class _Steps:
 
 
 def erase(pipe: Connection, address: str, home: str, targets: list[Target], fatal: int) -> None:
-    """Erase one target after the other; report the steps that each took."""
+    """Erase one target after the other; report the traces that each left."""
     os.environ["SMARA_DB"] = home
     steps = _Steps(fatal)
     for owner, name in (
         (SqliteSession, "run"), (PostgresSession, "run"), (SqliteDatabase, "vacuum"),
-        (SqliteDatabase, "shrink_log"),
+        (SqliteDatabase, "shrink_log"), (PostgresDatabase, "vacuum"),
     ):  # fmt: skip
         setattr(owner, name, steps(getattr(owner, name)))
     with open_store(address) as memory:
-        for target in targets:
-            there = _there(memory, target)
-            receipt = memory.privacy.erase(**there) if there else None
-            pipe.send((steps.count, list(receipt.traces) if receipt is not None else []))
-
-
-def _there(memory: Memory, target: Target) -> Target:
-    """Return a target without what a process that was killed has erased already."""
-    found: Target = {}
-    for name, value in target.items():
-        if not isinstance(value, list):
-            return target
-        left = []
-        for each in value:
+        for number, target in enumerate(targets):
             try:
-                memory.privacy.plan_erase(**{name: [each]})
+                traces = memory.privacy.erase(**target).traces
             except NotFoundError:
-                continue
-            left.append(each)
-        if left:
-            found[name] = left
-    return found
+                # All of it was erased by the process that was killed, or none.
+                if number:
+                    raise
+                traces = ()
+            pipe.send(traces)
 
 
 # Looking.
@@ -403,6 +399,25 @@ def _answers(memory: Memory, every: Iterable[str]) -> Iterator[str]:
         yield from (
             f"{door} answers {word}" for door, found in doors.items() if _tells(found, word)
         )
+
+
+def named(memory: Memory, targets: Iterable[Target], every: Iterable[str]) -> list[str]:
+    """Return what is still told of things by their ids, and by the graph of links between them."""
+    told: list[Any] = [memory.code_knowledge.links(), memory.memories.list(state="all")]
+    doors: tuple[tuple[str, Callable[[str], Any]], ...] = (
+        ("messages", memory.messages.find), ("messages", memory.links.tasks),
+        ("threads", memory.threads.find), ("tasks", memory.tasks.find),
+        ("tasks", memory.tasks.history), ("tasks", memory.links.messages),
+        ("memories", memory.memories.find), ("memories", memory.memories.chain),
+        ("memories", memory.memories.history), ("memories", memory.memories.why),
+    )  # fmt: skip
+    for target in targets:
+        for name, door in doors:
+            for each in target.get(name, ()):
+                with suppress(NotFoundError):
+                    told.append(door(each))
+    needles = windows(every)
+    return [repr(each) for each in told if _has(repr(each).encode(), needles)]
 
 
 def _tells(found: Any, word: str) -> bool:

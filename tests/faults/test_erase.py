@@ -37,7 +37,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_nothing_of_canaries_is_left_and_the_rest_is_as_if_they_had_never_been(
     kind: str, home: str, tmp_path: Path, rng: random.Random, start: Start
 ) -> None:
-    # A server rewrites its tables at every erase, which takes seconds.
+    # A server rewrites its tables at every erase, which takes a second or more.
     every = canaries.words(rng, count(64 if kind == "sqlite" else len(canaries.KINDS), 2_000))
     (tmp_path / "never").mkdir()
     with empty_store(kind, tmp_path) as address, empty_store(kind, tmp_path / "never") as never:
@@ -50,21 +50,23 @@ def test_nothing_of_canaries_is_left_and_the_rest_is_as_if_they_had_never_been(
             memory.embeddings.embed_pending()
             folders = [f"{home}-spool"]
             assert len(canaries.leaks(memory, every[:16], folders)) > 30
+            assert canaries.named(memory, targets, every)
         rng.shuffle(targets)
-        acts = _acts(targets)
+        acts = list(canaries.acts(targets, rng))
         kills = 0
         while acts:
             fatal = rng.randrange(1, 900) if kills < count(3 if kind == "sqlite" else 1, 40) else 0
-            worker = start(canaries.erase, address, home, acts, fatal)
-            done = worker.rest()
-            assert [traces for _, traces in done if traces] == []
+            done = start(canaries.erase, address, home, acts, fatal).rest()
+            assert [traces for traces in done if traces] == []
             kills += len(done) < len(acts)
+            assert fatal or len(done) == len(acts)
             acts = acts[len(done) :]
         with canaries.open_store(address) as memory:
             if memory.privacy.problems():
                 assert memory.privacy.finish_erase()
             leaks = canaries.leaks(memory, every, folders)
-            assert leaks == [], [each for each in leaks if each]
+            assert leaks == []
+            assert canaries.named(memory, targets, every) == []
             assert _asked_by_agents(memory, every) == []
             assert canaries.facts(memory) == expected
             assert canaries.leaks(memory, every[:16], folders) == []
@@ -72,13 +74,6 @@ def test_nothing_of_canaries_is_left_and_the_rest_is_as_if_they_had_never_been(
             assert memory.memories.problems() == []
             assert memory.privacy.problems() == []
         assert _asked_at_doors(address, rng.sample(every, 4)) == []
-
-
-def _acts(targets: list[canaries.Target]) -> list[canaries.Target]:
-    """Return erases of a few targets each."""
-    size = count(16, 20)
-    groups = [targets[at : at + size] for at in range(0, len(targets), size)]
-    return [act for group in groups for act in canaries.joined(group) if act]
 
 
 def _asked_by_agents(memory: Any, every: list[str]) -> list[str]:
@@ -131,7 +126,7 @@ def test_an_erase_that_leaves_something_out_is_caught(
         canaries.plant_rest(memory)
         targets = canaries.plant(memory, every)
         mutate(monkeypatch)
-        for act in filter(None, canaries.joined(targets)):
+        for act in canaries.acts(targets, rng):
             memory.privacy.erase(**act)
         assert canaries.leaks(memory, every, [f"{home}-spool"])
     assert os.path.exists(address)

@@ -245,14 +245,14 @@ class PostgresDatabase:
     def tables(self, session: Session) -> dict[str, tuple[Column, ...]]:
         """Return every table with its columns."""
         found: dict[str, tuple[Column, ...]] = {}
-        for table, column, kind, is_nullable in session.all(
-            "SELECT c.table_name, c.column_name, c.data_type, c.is_nullable"
-            " FROM information_schema.columns c JOIN information_schema.tables t"
-            " ON t.table_schema = c.table_schema AND t.table_name = c.table_name"
-            " WHERE c.table_schema = current_schema() AND t.table_type = 'BASE TABLE'"
-            " ORDER BY c.table_name, c.ordinal_position"
+        # The views of information_schema take twenty times as long.
+        for table, column, kind, is_required in session.all(
+            "SELECT c.relname, a.attname, format_type(a.atttypid, NULL), a.attnotnull"
+            " FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid"
+            " WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')"
+            " AND a.attnum > 0 AND NOT a.attisdropped ORDER BY c.relname, a.attnum"
         ):
-            described = Column(column, _TYPES.get(kind, "other"), is_nullable == "NO")
+            described = Column(column, _TYPES.get(kind, "other"), bool(is_required))
             found[table] = (*found.get(table, ()), described)
         return found
 

@@ -72,34 +72,27 @@ def _files_with(database: Database, session: Session, needles: Sequence[bytes]) 
 def _server_files_with(session: Session, needles: Sequence[bytes]) -> Iterator[str]:
     """Yield tables and indexes of a server in whose files, or statistics, a piece is."""
     columns = "coalesce(most_common_vals::text, '') || coalesce(histogram_bounds::text, '')"
-    for needle in needles:
-        values = (needle.decode("utf-8", "replace"),)
-        statement = (
-            "SELECT DISTINCT tablename FROM pg_stats WHERE schemaname = current_schema()"
-            f" AND strpos({columns}, ?) > 0"
-        )
-        yield from (f"statistics of {row[0]}" for row in session.all(statement, values))
-    for name, path in _relations(session) if may_read_files(session) else ():
-        part, start, overlap = 0, 0, max(map(len, needles)) - 1
-        while True:
-            segment = f"{path}.{part}" if part else path
+    statement = (
+        f"SELECT DISTINCT tablename FROM (SELECT tablename, {columns} AS held FROM pg_stats"
+        " WHERE schemaname = current_schema()) s WHERE "
+    ) + " OR ".join(["strpos(held, ?) > 0"] * len(needles))
+    values = [needle.decode("utf-8", "replace") for needle in needles]
+    yield from (f"statistics of {row[0]}" for row in session.all(statement, values))
+    for name, path, size, segment in _relations(session) if may_read_files(session) else ():
+        # Nothing goes over the end of a page, of which a chunk and a segment have a whole number.
+        for start in range(0, size, _CHUNK_BYTES):
+            file = f"{path}.{start // segment}" if start >= segment else path
             row = session.one(
-                "SELECT pg_read_binary_file(?, ?, ?, true)", (segment, start, _CHUNK_BYTES)
+                "SELECT pg_read_binary_file(?, ?, ?, true)", (file, start % segment, _CHUNK_BYTES)
             )
             data = bytes(row[0]) if row and row[0] is not None else b""
             if any(needle in data for needle in needles):
                 yield name
                 break
-            if len(data) == _CHUNK_BYTES:
-                start += _CHUNK_BYTES - overlap
-            elif not start and not data:
-                break
-            else:
-                part, start = part + 1, 0
 
 
 def _relations(session: Session) -> list[Row]:
-    """Return the files behind the tables and indexes of a schema, with those of statistics."""
+    """Return tables, indexes and statistics of a schema: name, file, size, size of a segment."""
     return session.all(
         "WITH own AS (SELECT c.oid, c.reltoastrelid FROM pg_class c"
         " WHERE c.relnamespace = current_schema()::regnamespace"
@@ -107,7 +100,8 @@ def _relations(session: Session) -> list[Row]:
         " heaps AS (SELECT oid FROM own UNION SELECT reltoastrelid FROM own),"
         " every AS (SELECT oid FROM heaps UNION SELECT i.indexrelid FROM pg_index i"
         " JOIN heaps h ON h.oid = i.indrelid)"
-        " SELECT every.oid::regclass::text, pg_relation_filepath(every.oid) FROM every"
+        " SELECT every.oid::regclass::text, pg_relation_filepath(every.oid),"
+        " pg_relation_size(every.oid), pg_size_bytes(current_setting('segment_size')) FROM every"
         " WHERE every.oid <> 0 AND pg_relation_filepath(every.oid) IS NOT NULL ORDER BY 1"
     )
 
