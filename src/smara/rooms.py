@@ -486,12 +486,6 @@ class Rooms:
 
         return Retention(self.project, self.index)
 
-    def recount(self, scope: Scope) -> None:
-        """Count a project's tasks and memories again."""
-        other = self.sibling(scope, self.settings)
-        other.tasks.recount()
-        other.memories.recount()
-
     @cached_property
     def embeddings(self) -> Embeddings:
         return self.vectors.embeddings

@@ -283,6 +283,10 @@ def acts(targets: Iterable[Target], rng: random.Random) -> Iterator[Target]:
 # Erasing, in a process that dies.
 
 
+RECEIPT = 1_000_000
+"""The step at which the rows of an erase are gone; its transaction ends before the next one."""
+
+
 class _Steps:
     """Counts what an erase does to the store, and dies at a step."""
 
@@ -293,6 +297,8 @@ class _Steps:
     def __call__(self, act: Callable[..., Any]) -> Callable[..., Any]:
         def counted(*given: Any, **named: Any) -> Any:
             self.count += 1
+            if "INSERT INTO erasures" in str(given[1:]):
+                self.count = RECEIPT
             if self.count == self._fatal:
                 os.kill(os.getpid(), 9)
             return act(*given, **named)

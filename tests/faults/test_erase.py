@@ -76,6 +76,25 @@ def test_nothing_of_canaries_is_left_and_the_rest_is_as_if_they_had_never_been(
         assert _asked_at_doors(address, rng.sample(every, 4)) == []
 
 
+@pytest.mark.parametrize("kind", BOTH)
+def test_counts_are_right_wherever_an_erase_is_killed(
+    kind: str, home: str, tmp_path: Path, rng: random.Random, start: Start
+) -> None:
+    with empty_store(kind, tmp_path) as address:
+        with canaries.open_store(address) as memory:
+            canaries.plant_rest(memory)
+            kinds = (canaries.in_task, canaries.in_memory, canaries.in_evidence)
+            words = canaries.words(rng, count(3, 60))
+            targets = [kinds[at % 3](memory, word, at) for at, word in enumerate(words)]
+        for number, target in enumerate(targets, 1):
+            fatal = canaries.RECEIPT + number if number < 7 else rng.randrange(1, 40)
+            assert start(canaries.erase, address, home, [target], fatal).rest() == []
+            with canaries.open_store(address) as memory:
+                assert memory.tasks.problems() == []
+                assert memory.memories.problems() == []
+                assert recount.problems(memory) == []
+
+
 def _asked_by_agents(memory: Any, every: list[str]) -> list[str]:
     """Return the words that a tool of agents answers with."""
     box = Toolbox(memory)

@@ -43,7 +43,6 @@ _MOST_ROUNDS = 3
 def copy_between(
     places: tuple[Settings, Settings],
     open_database: Callable[[Settings], Database],
-    open_memory: Callable[..., Any],
     *,
     projects: Sequence[str] | None,
     into: str | None,
@@ -54,7 +53,6 @@ def copy_between(
     Args:
         places: The store to read, in which nothing is written, and the store to write.
         open_database: Opens a store.
-        open_memory: Opens a project of a store, to count its tasks and memories again.
         projects: The projects by name; all by default.
         into: The project of the target to merge a single one into; by default the one of the
             same name or of the same repository.
@@ -89,9 +87,6 @@ def copy_between(
                 else:
                     joint = Joint((source, session), target, scopes=scopes, into=into)
                     report = joint.run((_address(source), _address(target)), clock)
-    for name in report.projects.values() if report.merged else ():
-        with open_memory(places[1].db, project=name, embed_in_background=False) as memory:
-            memory.internals.recount(memory.internals.scope)
     log.event("store.copied", rows=report.rows, target=report.target)
     return report
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
+from dataclasses import asdict
 from typing import Any, NamedTuple, Protocol
 
 from smara.behavior.models import FindingVerdict, Seen, SignalFinding
@@ -15,25 +16,43 @@ from smara.behavior.promote import confidence_of, new_memory, trusted
 from smara.behavior.signals.registry import draft_of, signal_of
 from smara.behavior.store import BehaviorStore
 from smara.core.escape import from_storable, to_storable
-from smara.database.database import Session
+from smara.core.scope import Scope
+from smara.database.database import Database, Session
 from smara.decisions.decisions import Decisions
 from smara.decisions.utterances import content_terms
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import AddResult
-from smara.tasks.tasks import Tasks
+from smara.knowledge.store import KnowledgeStore
+from smara.tasks.store import TaskStore
 
 _LONGEST_SUBJECT = 160
 
 
 class ProjectRooms(Protocol):
-    """The rooms of one project that derive and count."""
+    """The rooms of one project that derive."""
 
-    @property
-    def tasks(self) -> Tasks: ...
     @property
     def memories(self) -> Memories: ...
     @property
     def decisions(self) -> Decisions: ...
+
+
+def put_totals(database: Database, session: Session, scope: Scope) -> None:
+    """Count tasks and memories again.
+
+    Within the transaction that added or removed some: a process that is killed after it would
+    leave wrong totals.
+    """
+    tasks, memories = TaskStore(database, scope), KnowledgeStore(database, scope)
+    tasks.lock(session)
+    memories.lock(session)
+    for table, totals in (
+        (tasks.STATE, tasks.count(session)._asdict()),
+        (memories.STATE, asdict(memories.recount(session))),
+    ):
+        columns = ", ".join(f"{name} = ?" for name in totals)
+        statement = f"UPDATE {table} SET {columns} WHERE project_no = :project"
+        tasks.run(session, statement, *totals.values())
 
 
 class Lesson(NamedTuple):

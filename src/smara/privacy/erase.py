@@ -23,7 +23,7 @@ from smara.database.fulltext import IndexRow, RecordKind, Within, row_of, terms_
 from smara.database.project_store import Tombstones
 from smara.decisions.store import decision_terms
 from smara.messages.models import ERASED
-from smara.privacy.derive import judge_lesson, name_signal
+from smara.privacy.derive import judge_lesson, name_signal, put_totals
 from smara.privacy.models import ErasePlan
 from smara.privacy.pages import change_pages
 from smara.privacy.rows import RowReader
@@ -120,10 +120,14 @@ class Eraser:
         gone = [each for each in vocabulary if is_project or not self._is_used(each)]
         if gone:
             self._database.words.remove(self._session, self._project, gone)
+        self._put_totals()
         if is_project:
             self._erase_rest()
         rows = self._walk.among("threads", "no", self._walk.reread, "t.id")
         return [str(row[0]) for row in rows], sorted(self._walk.sessions)
+
+    def _put_totals(self) -> None:
+        put_totals(self._database, self._session, self._scope)
 
     def _run(self, statement: str, values: Sequence[Any] = ()) -> int:
         return self._session.run(statement, values)

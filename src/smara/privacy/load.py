@@ -21,6 +21,7 @@ from smara.database.project_store import Tombstones
 from smara.database.session import PART, Column, number, parts
 from smara.errors import DatabaseError, InvalidInputError, NotFoundError
 from smara.privacy.archive import FORMAT, MANIFEST, VERSION
+from smara.privacy.derive import put_totals
 from smara.privacy.models import ArchiveReport
 from smara.privacy.rows import NUMBERS, exported_name, row_name, stored_value
 from smara.privacy.tables import BY_NAME, JSON_COLUMNS, RECORDS, TableSpec
@@ -153,7 +154,9 @@ class RowAdder:
         columns: Mapping[str, Sequence[Column]],
         counts: RowCounts[Counter[str]],
     ) -> None:
+        self._database = database
         self._session = session
+        self._scope = scope
         self._project = int(scope.project_no)
         self._stones = Tombstones(database, scope)
         self._columns = columns
@@ -180,7 +183,8 @@ class RowAdder:
                 counter[table.name] += count
 
     def finish(self) -> None:
-        """Count again what threads say of their messages."""
+        """Count again what threads say of their messages, tasks and memories."""
+        put_totals(self._database, self._session, self._scope)
         source = "FROM messages m WHERE m.thread_no = threads.no"
         self._session.run(
             f"UPDATE threads SET last_seq = (SELECT coalesce(max(m.seq), 0) {source}),"

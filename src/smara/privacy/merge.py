@@ -25,6 +25,7 @@ from smara.database.vectors import VectorKind
 from smara.errors import ConflictError
 from smara.knowledge.store import KnowledgeStore
 from smara.messages.models import ERASED
+from smara.privacy.derive import put_totals
 from smara.privacy.load import Row, RowAdder, RowCounts
 from smara.privacy.models import MergeCounts
 from smara.privacy.rows import RowReader
@@ -176,7 +177,6 @@ class _MergeBatch(RowAdder):
     def __init__(self, merge: Merge, session: Session, course: Course) -> None:
         self._merge = merge
         self._course = course
-        self._database = merge._target
         counts = RowCounts[Counter[str]](Counter(), Counter(), Counter())
         super().__init__(merge._target, session, merge._there, merge._columns, counts)
 
@@ -215,6 +215,8 @@ class _MergeBatch(RowAdder):
             self._index_messages(added, vectors)
         elif table.name in _KINDS and changed:
             self._index_records(table, changed, vectors)
+        if table.name in ("tasks", "task_dependencies", "memories") and changed:
+            put_totals(self._database, self._session, self._scope)
 
     def resolved(
         self, table: TableSpec, batch: Sequence[Row]

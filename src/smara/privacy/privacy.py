@@ -99,7 +99,6 @@ class Privacy:
     ) -> None:
         self._project = project
         self._database = project.database
-        self._projects = projects
         self._rooms = rooms
         self._rooms_of = rooms_of
         self._index = index
@@ -269,8 +268,6 @@ class Privacy:
             InvalidInputError: If it is not a sound archive; nothing is stored then.
         """
         report = self._loader.load(os.path.abspath(os.fspath(path)), project)
-        for name in report.projects:
-            self._count_again(self._projects.named(name))
         log.event("archive.imported", rows=sum(report.added.values()))
         return report
 
@@ -424,6 +421,8 @@ class Privacy:
             reread: list[str] = []
             names: list[str] = []
             for scope in scopes:
+                for kind in (TaskStore, KnowledgeStore):
+                    kind(self._database, scope).lock(session)  # no totals change meanwhile
                 eraser, part, pieces = self._walk(session, scope, target)
                 reread, sessions = eraser.erase(now, target.person, target.is_whole)
                 names += sessions
@@ -520,15 +519,9 @@ class Privacy:
             self._database.shrink_log()
         return is_done
 
-    def _count_again(self, scope: Scope) -> ProjectRooms:
-        rooms = self._rooms_of(scope)
-        rooms.tasks.recount()
-        rooms.memories.recount()
-        return rooms
-
     def _derive_again(self, scope: Scope, threads: Sequence[str] = ()) -> None:
-        """Count again, and derive what rests on other sources than the erased ones."""
-        rooms = self._count_again(scope)
+        """Derive what rests on other sources than the erased ones."""
+        rooms = self._rooms_of(scope)
         judge_again(BehaviorStore(self._database, scope), rooms.memories)
         for thread_id in threads:
             rooms.decisions.read(thread_id)
