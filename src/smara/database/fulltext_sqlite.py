@@ -89,12 +89,12 @@ class _SqliteIndex:
             )
 
     def optimize(self, session: Session) -> None:
-        """Merge the index into its most compact form, without a term of a deleted row."""
+        """Make the index compact, without terms of deleted rows."""
         for table in self.definitions:
             # A merge of all segments drops the terms of deleted rows only if no level above them
             # was ever used. Building the index again always does.
-            for command in ("rebuild", "optimize"):
-                session.run(f"INSERT INTO {table} ({table}) VALUES ('{command}')")
+            session.run(f"INSERT INTO {table} ({table}) VALUES ('rebuild')")
+            session.run(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
 
 
 class SqliteFullText(_SqliteIndex):

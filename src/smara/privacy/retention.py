@@ -53,8 +53,8 @@ _WITH_WORDS = (
 """Kinds that search finds: their removal is audited, and the file rewritten."""
 
 _TOTALS = {
-    "tasks": "UPDATE task_totals SET closed = closed - ?",
-    "memories": "UPDATE memory_state SET total = total - ?",
+    "tasks": "UPDATE task_totals SET closed = closed - ? WHERE project_no = ?",
+    "memories": "UPDATE memory_state SET total = total - ? WHERE project_no = ?",
 }
 
 KINDS: Mapping[str, tuple[TableSpec, ...]] = {
@@ -144,9 +144,7 @@ class _Expirer(Eraser):
     def _put_totals(self) -> None:
         """Count what goes, of which nothing was open or in force: to count all takes longer."""
         for name, statement in _TOTALS.items():
-            self._run(
-                f"{statement} WHERE project_no = {self._project}", [len(self._walk.rows[name])]
-            )
+            self._run(statement, (len(self._walk.rows[name]), self._project))
 
 
 class KindTable:
