@@ -72,7 +72,7 @@ from smara.database.projects import Project
 from smara.database.session import Session
 from smara.decisions.decisions import Progress
 from smara.decisions.models import Decision, DecisionPage, DecisionReport
-from smara.frameworks.models import EntryReader
+from smara.frameworks.models import EntryReader, StreamReader
 from smara.frameworks.streams import Streams
 from smara.knowledge.audit import Audit
 from smara.knowledge.decay import ConfidenceNow, FileHistory, Staleness
@@ -884,8 +884,9 @@ class AsyncCodeKnowledge:
 
 class AsyncFrameworks:
     async def streams(
-        self, framework: str, read: EntryReader, *, is_redacted: bool = ...
+        self, framework: str, read: EntryReader | StreamReader, *, is_redacted: bool = ...
     ) -> Streams: ...
+    async def holders(self, threads: Sequence[str]) -> dict[str, set[tuple[str, str]]]: ...
 
 class AsyncLinks:
     async def claim(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from smara.database.projects import ProjectContext
-from smara.frameworks.models import EntryReader
+from smara.frameworks.models import EntryReader, StreamReader
+from smara.frameworks.store import FrameworkStore
 from smara.frameworks.streams import Streams
 from smara.messages.messages import Messages
 from smara.messages.threads import Threads
@@ -17,12 +20,14 @@ class Frameworks:
         self._messages = messages
         self._threads = threads
 
-    def streams(self, framework: str, read: EntryReader, *, is_redacted: bool = True) -> Streams:
+    def streams(
+        self, framework: str, read: EntryReader | StreamReader, *, is_redacted: bool = True
+    ) -> Streams:
         """Open the sessions of a framework.
 
         Args:
             framework: The framework's name, for example ``claude-agent``.
-            read: Reads the message of an entry.
+            read: Reads the message of an entry, or stores those of many.
             is_redacted: False to store entries with the secrets in them.
 
         Returns:
@@ -36,3 +41,19 @@ class Frameworks:
             read=read,
             is_redacted=is_redacted,
         )
+
+    def holders(self, threads: Sequence[str]) -> dict[str, set[tuple[str, str]]]:
+        """Return the framework and key of the streams over some threads.
+
+        Args:
+            threads: Threads by id.
+
+        Returns:
+            The streams of each thread that has some.
+        """
+        store = FrameworkStore(self._project.database, self._project.scope)
+        found: dict[str, set[tuple[str, str]]] = {}
+        with self._project.database.read() as session:
+            for thread_id, framework, key in store.holders(session, threads):
+                found.setdefault(thread_id, set()).add((framework, key))
+        return found

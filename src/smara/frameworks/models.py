@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from smara.messages.models import NewMessage
 
@@ -34,11 +34,14 @@ class SdkStream:
 class NewEntry:
     """An entry on its way in.
 
-    ``key`` is the framework's own id of it: an entry whose key is there is not stored again.
+    ``key`` is the framework's own id of it: an entry whose key is there is not stored again. One
+    that ``may_repeat`` has no id and is always stored; its key is made of its body, so that an
+    entry that was taken back and comes again has the same message.
     """
 
     body: Any
     key: str | None = None
+    may_repeat: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +53,27 @@ class SdkEntry:
     key: str | None
     body: Any
     created_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadEntries:
+    """Entries whose messages are not stored yet, and those before."""
+
+    stream: SdkStream
+    after_seq: int
+    entries: Sequence[SdkEntry]
+    before: Callable[[int], Sequence[SdkEntry]]
+    """Return up to so many entries that were read before, oldest first."""
+
+
+@runtime_checkable
+class StreamReader(Protocol):
+    """Stores the messages of entries that depend on each other."""
+
+    def read_entries(self, unread: UnreadEntries) -> Mapping[int, tuple[str, str]]:
+        """Store messages; return their places by the entries' ``seq``.
+
+        A place is the id of the thread and the client id of the message.
+
+        Entries may come again, from several processes at once: client ids must stay the same.
+        """

@@ -17,10 +17,11 @@ _STREAMS = (
     " WHERE s.project_no = :project AND s.framework = ?"
 )
 _ENTRIES = (
-    "SELECT e.no, e.id, e.seq, e.key, e.entry, e.created_at FROM framework_entries e"
+    "SELECT e.id, e.seq, e.key, e.entry, e.created_at FROM framework_entries e"
     " WHERE e.project_no = :project AND e.stream_no = ?"
 )
 LAST_CHARACTER = "\U0010ffff"
+_ALL = 2**62
 
 
 def to_json(value: Any) -> str:
@@ -120,35 +121,43 @@ class FrameworkStore(ProjectStore):
         )  # fmt: skip
 
     def entries(
-        self, session: Session, no: int, *, after_seq: int = 0, limit: int | None = None
-    ) -> list[tuple[int, SdkEntry]]:
-        """Return entries with their numbers, oldest first."""
-        rest = " AND e.seq > ? ORDER BY e.seq" + ("" if limit is None else " LIMIT ?")
-        values = (no, after_seq) if limit is None else (no, after_seq, limit)
-        return [(int(row[0]), _entry(row)) for row in self.rows(session, _ENTRIES + rest, *values)]
+        self, session: Session, no: int, *, after_seq: int = 0, limit: int = _ALL
+    ) -> list[SdkEntry]:
+        """Return the first entries after a number, oldest first."""
+        rows = self.rows(
+            session, f"{_ENTRIES} AND e.seq > ? ORDER BY e.seq LIMIT ?", no, after_seq, limit
+        )
+        return [_entry(row) for row in rows]
 
-    def last_entries(self, session: Session, no: int, limit: int) -> list[tuple[int, SdkEntry]]:
-        """Return the newest entries with their numbers, oldest first."""
-        rows = self.rows(session, f"{_ENTRIES} ORDER BY e.seq DESC LIMIT ?", no, limit)
-        return [(int(row[0]), _entry(row)) for row in reversed(rows)]
+    def last_entries(
+        self, session: Session, no: int, limit: int, up_to_seq: int = _ALL
+    ) -> list[SdkEntry]:
+        """Return the newest entries up to a number, oldest first."""
+        rows = self.rows(
+            session, f"{_ENTRIES} AND e.seq <= ? ORDER BY e.seq DESC LIMIT ?", no, up_to_seq, limit
+        )
+        return [_entry(row) for row in reversed(rows)]
 
-    def delete_entries(self, session: Session, numbers: Sequence[int]) -> None:
-        """Delete entries."""
+    def delete_entry(self, session: Session, no: int, seq: int) -> None:
+        """Delete an entry."""
         self.run(
             session,
-            "DELETE FROM framework_entries WHERE project_no = :project AND no IN (:some)",
-            some=numbers,
+            "DELETE FROM framework_entries WHERE project_no = :project AND stream_no = ?"
+            " AND seq = ?",
+            no,
+            seq,
         )
 
     def mark_read(
-        self, session: Session, no: int, up_to_seq: int, messages: Mapping[int, str]
+        self, session: Session, no: int, up_to_seq: int, places: Mapping[int, tuple[str, str]]
     ) -> None:
-        """Write how far a stream was read, with the messages."""
+        """Store how far a stream was read, with the messages."""
         self.run_many(
             session,
             "UPDATE framework_entries SET message_no = (SELECT m.no FROM messages m"
-            " WHERE m.project_no = :project AND m.id = ?) WHERE project_no = :project AND no = ?",
-            [(message_id, entry_no) for entry_no, message_id in messages.items()],
+            " JOIN threads t ON t.no = m.thread_no WHERE t.project_no = :project AND t.id = ?"
+            " AND m.client_id = ?) WHERE project_no = :project AND stream_no = ? AND seq = ?",
+            [(*place, no, seq) for seq, place in places.items()],
         )
         self.run(
             session,
@@ -158,6 +167,28 @@ class FrameworkStore(ProjectStore):
             no,
             up_to_seq,
         )
+
+    def last_repeat(self, session: Session, no: int, stem: str) -> int:
+        """Return the number of the last entry with this body, or 0."""
+        rows = self.rows(
+            session,
+            "SELECT key FROM framework_entries WHERE project_no = :project AND stream_no = ?"
+            " AND key >= ? AND key < ?",
+            no,
+            f"{stem}-",
+            f"{stem}-{LAST_CHARACTER}",
+        )
+        return max((int(row[0].removeprefix(f"{stem}-")) for row in rows), default=0)
+
+    def holders(self, session: Session, threads: Sequence[str]) -> list[tuple[str, str, str]]:
+        """Return thread, framework and key of the streams over some threads."""
+        rows = self.rows(
+            session,
+            "SELECT t.id, s.framework, s.key FROM framework_streams s JOIN threads t ON"
+            " t.no = s.thread_no WHERE s.project_no = :project AND t.id IN (:some)",
+            some=threads,
+        )
+        return [(row[0], row[1], from_storable(row[2])) for row in rows]
 
 
 def _numbered(row: Row) -> tuple[int, SdkStream, int]:
@@ -180,9 +211,9 @@ def _numbered(row: Row) -> tuple[int, SdkStream, int]:
 
 def _entry(row: Row) -> SdkEntry:
     return SdkEntry(
-        id=row[1],
-        seq=row[2],
-        key=None if row[3] is None else from_storable(row[3]),
-        body=json.loads(row[4]),
-        created_at=row[5],
+        id=row[0],
+        seq=row[1],
+        key=None if row[2] is None else from_storable(row[2]),
+        body=json.loads(row[3]),
+        created_at=row[4],
     )
