@@ -3,13 +3,15 @@
 1. Its hooks are drained turn by turn while the transcript grows. 2. They wait, and are drained
 once at the end, with the whole transcript. 3. The transcript is imported. 4. Hooks alone, without
 a transcript, teach what an import of the same session teaches if the agent had spoken at the end
-of its turns only: no host sends more of its words.
+of its turns only: no host sends more of its words. 5. The Claude Agent SDK hands its lines over, a
+few at a time, to processes that come and go.
 
 The sessions of the fixtures are always replayed; real ones are found through SMARA_EVAL_DATA.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -26,6 +28,7 @@ from smara.adapters.hosts.drain import drain
 from smara.adapters.hosts.spool import put
 from smara.adapters.importer import Importer
 from smara.adapters.replay import Learner
+from smara.adapters.sdk.claude_agent import SmaraSessionStore
 from smara.testing import FakeClock
 from tests.faults.sizes import count
 from tests.hook_replay import Session, read_session
@@ -121,6 +124,20 @@ def by_import(memory: smara.Memory, clock: FakeClock, session: Session, path: Pa
     assert learner.finish().problems == []
 
 
+def by_store(memory: smara.Memory, clock: FakeClock, session: Session) -> None:
+    key: Any = {"project_key": "p", "session_id": session.id}
+    store = SmaraSessionStore(memory)
+    agents = {f"subagents/agent-{name}": path for name, path in session.subagents.items()}
+    for path, text in [*((name, path.read_text()) for name, path in agents.items()),
+                       ("", session.text())]:  # fmt: skip
+        lines = [json.loads(line) for line in text.splitlines()]
+        for at in range(0, len(lines), 7):
+            store = store if at % 3 else SmaraSessionStore(memory)
+            asyncio.run(store.append(key | ({"subpath": path} if path else {}), lines[at : at + 7]))
+    advance(clock, max(each.at_ms for each in session.sent()) + 3 * HOUR_MS)
+    assert memory.behavior.run_due(100).failed == 0
+
+
 def lessons(memory: smara.Memory) -> dict[str, list[Any]]:
     """What was learned, without ids and without what depends on when it was."""
     memories = [
@@ -165,7 +182,7 @@ def turns(memory: smara.Memory, session: Session) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("paths", sessions())
 def test_a_session_teaches_the_same_however_it_arrives(paths, store, tmp_path, monkeypatch):
     learned = {}
-    for way in ("live", "end", "import"):
+    for way in ("live", "end", "import", "store"):
         with store(way) as (memory, clock):
             folder = tmp_path / way
             folder.mkdir()
@@ -173,6 +190,8 @@ def test_a_session_teaches_the_same_however_it_arrives(paths, store, tmp_path, m
                 path = folder / f"{session.id}.jsonl"
                 if way == "import":
                     by_import(memory, clock, session, path)
+                elif way == "store":
+                    by_store(memory, clock, session)
                 else:
                     by_hooks(
                         memory,
@@ -186,6 +205,7 @@ def test_a_session_teaches_the_same_however_it_arrives(paths, store, tmp_path, m
             learned[way] = (lessons(memory), [turns(memory, each) for each in read(paths, folder)])
     assert learned["live"] == learned["import"]
     assert learned["end"] == learned["import"]
+    assert learned["store"] == learned["import"]
 
 
 @pytest.mark.parametrize("paths", sessions())

@@ -192,13 +192,16 @@ class Importer:
         """
         chosen = format or sniff(path)
         self._is_foreign = is_foreign
-        self._report = ImportReport(os.fspath(path), chosen)
-        self._threads = {}
         if self._learner is not None:
             self._learner.begin_file(written_at(path))
-        for record in reader_of(chosen)(
-            path, progress, **({"only": only} if only is not None else {})
-        ):
+        records = reader_of(chosen)(path, progress, **({"only": only} if only is not None else {}))
+        return self.import_records(records, ImportReport(os.fspath(path), chosen))
+
+    def import_records(self, records: Iterable[Record], report: ImportReport) -> ImportReport:
+        """Import records of a file or of a live session; safe to repeat."""
+        self._report = report
+        self._threads = {}
+        for record in records:
             self._report.lines += 1
             if self._learner is not None:
                 self._learner.take(record)

@@ -31,7 +31,7 @@ def shorten_title(text: str) -> str:
 Progress = Callable[[int, int], None]
 
 MAX_ID_CHARS = 200
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def bounded_id(value: str) -> str:
     if (
         len(value) <= MAX_ID_CHARS
         and value.isprintable()
-        and (_UUID.fullmatch(value) or _is_clean(value))
+        and (UUID.fullmatch(value) or _is_clean(value))
     ):
         return value
     return f"id-{_digest(value).hex()}"

@@ -267,13 +267,18 @@ def _take_in(
     lease: Lease,
 ) -> None:
     located = transcripts.locate(with_exits([event for file in files for event in file.events]))
-    # A transcript tells its events under the same keys; these must not count as its repeats.
+    # A transcript, and an SDK that hands it over while it grows, tells its events under the same
+    # keys; these must not count as its repeats.
+    streamed = project.frameworks.holders(sorted({event.session_id for event in located}))
+
+    def is_read(event: HostEvent) -> bool:
+        return event.session_id in streamed or transcripts(event.transcript_path)
+
     events = [
-        replace(event, key=f"hook:{event.key}") if transcripts(event.transcript_path) else event
-        for event in located
+        replace(event, key=f"hook:{event.key}") if is_read(event) else event for event in located
     ]
     fresh = project.internals.intake.fresh(events)
-    hooked = [event for event in fresh if not transcripts(event.transcript_path)]
+    hooked = [event for event in fresh if not is_read(event)]
     done.messages += store_turns(project, hooked)
     for file in files:  # before the events: these may show that what was said is used
         if (file.agent, file.event) == NOTICE:

@@ -22,7 +22,7 @@ from smara.adapters.records import Counted, Record, bounded_id, has_content, sho
 from smara.core.memory_block import OPENING, without_memory_blocks
 from smara.messages.models import NewThread, Part, Role, ThreadKind
 
-__all__ = ["read_transcript"]
+__all__ = ["ClaudeTranscript", "read_transcript"]
 
 
 MAX_WAITING = 256
@@ -74,6 +74,7 @@ _BOOKKEEPING = {
     "worktree-state": "a setting of the session",
     "content-replacement": "which outputs were stored elsewhere; no words",
     "pr-link": "a link to a pull request",
+    "agent_metadata": "facts about a sub-agent",
     "tag": "a label of the session",
 }
 
@@ -119,7 +120,9 @@ def _has_all(whole: str, piece: str) -> bool:
     return all(line in whole for line in missing if any(map(str.isalnum, line)))
 
 
-class _ClaudeTranscript(Transcript):
+class ClaudeTranscript(Transcript):
+    """One session of Claude Code while it is read."""
+
     host = "claude-code"
 
     def __init__(self, path: Path) -> None:
@@ -247,7 +250,7 @@ class _ClaudeTranscript(Transcript):
             agent_id = text_in(data.get("agentId")) or call_id or "unnamed"
             around = {key: entry.value.get(key) for key in _AROUND}
             record = {**around, **inner, "isSidechain": True, "agentId": agent_id}
-            thread = self._thread_of(record, milliseconds(record.get("timestamp")))
+            thread = self.thread_of(record, milliseconds(record.get("timestamp")))
             if call_id and "call_id" not in thread.metadata:
                 metadata = {**thread.metadata, "call_id": call_id}
                 self._threads[thread.id] = replace(thread, metadata=metadata)
@@ -363,9 +366,9 @@ class _ClaudeTranscript(Transcript):
     def _place(self, entry: JsonLine) -> NewThread:
         """Take the time of a record, and return its thread."""
         self.at = milliseconds(entry.value.get("timestamp")) or self.at
-        return self._thread_of(entry.value, self.at)
+        return self.thread_of(entry.value, self.at)
 
-    def _thread_of(self, record: Mapping[str, Any], created_at: int | None) -> NewThread:
+    def thread_of(self, record: Mapping[str, Any], created_at: int | None) -> NewThread:
         """Return the thread of a record, created with its first one.
 
         Each sub-agent is a thread of its own below its session.
@@ -574,4 +577,4 @@ def _facts(result: Mapping[str, Any], words: str, depth: int = 0) -> dict[str, A
     return {name: value for name, value in facts.items() if value not in (None, False, 0, "", {})}
 
 
-read_transcript = _ClaudeTranscript.read
+read_transcript = ClaudeTranscript.read
