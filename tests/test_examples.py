@@ -14,6 +14,14 @@ ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 MOST_LINES = 30
 PRINTED = {
+    "claude_agent": (
+        "The shop is deployed.\nknew the rule: True\n"
+        "user: Deploy the shop\nassistant: The shop is deployed.\n"
+    ),
+    "openai_agents": (
+        "Done. Knew the rule: True\nDone, too. Knew the rule: True\n"
+        "4 items, none of them by memory\n"
+    ),
     "pydantic_ai_memory": (
         "1 message(s); knows the rule: True\n3 message(s); knows the rule: True\n"
     ),

@@ -33,7 +33,7 @@ from smara.adapters.records import Counted, Record, bounded_id
 from smara.core.memory_block import without_memory_blocks
 from smara.messages.models import NewThread, Part, PartType, Role, ThreadKind
 
-__all__ = ["read_rollout"]
+__all__ = ["Rollout", "read_rollout"]
 
 
 MAX_WAITING = 256
@@ -44,9 +44,20 @@ _CALLS = {
     "local_shell_call": "action",
     "tool_search_call": "arguments",
     "web_search_call": "action",
+    "shell_call": "action",
+    "apply_patch_call": "operation",
+    "computer_call": "action",
+    "file_search_call": "queries",
+    "code_interpreter_call": "code",
+    "mcp_call": "arguments",
 }
-_UNNAMED_CALLS = ("local_shell_call", "tool_search_call", "web_search_call")
+_UNNAMED_CALLS = tuple(
+    name for name in _CALLS if name not in ("function_call", "custom_tool_call", "mcp_call")
+)
 _RESULTS = (
+    "shell_call_output",
+    "apply_patch_call_output",
+    "computer_call_output",
     "function_call_output",
     "custom_tool_call_output",
     "tool_search_output",
@@ -166,7 +177,9 @@ class PendingEvent:
     has_turn_ended: bool = False
 
 
-class _Rollout(Transcript):
+class Rollout(Transcript):
+    """One session of Codex, or OpenAI's items alone, being read."""
+
     host = "codex"
     document_list = "items"
 
@@ -386,9 +399,13 @@ class _Rollout(Transcript):
             arguments = {"input": arguments}  # a patch, or a program of its own: text and no object
         if call_id and name:
             self.tool_names[call_id] = name
-        part = Part("tool_call", name=name or None, call_id=call_id, arguments=arguments)
+        parts = [Part("tool_call", name=name or None, call_id=call_id, arguments=arguments)]
+        if kind == "mcp_call" and (words := words_of([item.get("output"), item.get("error")])):
+            # A server's call has its result in it.
+            is_error = bool(item.get("error"))
+            parts.append(Part("tool_result", words, call_id=call_id, is_error=is_error))
         status = text_in(item.get("status"))
-        yield self._keep(entry, item, "assistant", parts=(part,), status=status)
+        yield self._keep(entry, item, "assistant", parts=tuple(parts), status=status)
 
     def _read_result(self, entry: JsonLine, item: Mapping[str, Any]) -> Iterator[Record]:
         call_id = text_in(item.get("call_id"))
@@ -588,4 +605,4 @@ def output_of(given: Any) -> Output:
     return Output(given) if code is None else Output(given, code != 0, {"exit_code": code})
 
 
-read_rollout = _Rollout.read
+read_rollout = Rollout.read
