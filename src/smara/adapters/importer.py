@@ -198,7 +198,7 @@ class Importer:
         return self.import_records(records, ImportReport(os.fspath(path), chosen))
 
     def import_records(self, records: Iterable[Record], report: ImportReport) -> ImportReport:
-        """Import records of a file or of a live session; safe to repeat."""
+        """Import records of a file or a live session."""
         self._report = report
         self._threads = {}
         for record in records:
