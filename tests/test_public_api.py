@@ -15,7 +15,8 @@ from smara.memory import Memory
 NAMES = [
     "Answer", "AsyncMemory", "Hit", "HostEvent", "Injection", "Memory", "Message", "NewMessage",
     "NewThread",
-    "Part", "Receipt", "SmaraError", "Thread", "__version__", "copy_store", "open", "open_async",
+    "Part", "Receipt", "SmaraError", "Thread", "__version__", "connect", "copy_store",
+    "open", "open_async",
 ]  # fmt: skip
 ATTRIBUTES = [
     "behavior", "close", "code", "code_knowledge", "commits", "compact", "compactions",

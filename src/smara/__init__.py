@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from smara.memory import open_memory as open
     from smara.messages.models import Message, NewMessage, NewThread, Part, Thread
     from smara.search.models import Answer, Hit
+    from smara.surfaces.http.client import connect
 
 __version__ = "0.1.0"
 
@@ -31,6 +32,7 @@ __all__ = [
     "SmaraError",
     "Thread",
     "__version__",
+    "connect",
     "copy_store",
     "open",
     "open_async",
@@ -43,6 +45,7 @@ _WHERE = {
     "SmaraError": ("smara.errors", "SmaraError"),
     "open": ("smara.memory", "open_memory"),
     "copy_store": ("smara.memory", "copy_store"),
+    "connect": ("smara.surfaces.http.client", "connect"),
     "Message": ("smara.messages.models", "Message"),
     "NewMessage": ("smara.messages.models", "NewMessage"),
     "NewThread": ("smara.messages.models", "NewThread"),

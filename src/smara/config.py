@@ -150,6 +150,8 @@ class Settings:
     """What clients of the MCP server over HTTP must send; made up at each start when nobody
     says.
     """
+    http_key: str | None = field(default=None, repr=False)
+    """The key of programs that ask `smara serve`; made up at each start without it."""
     model: str | None = None
     """The model that thinks, such as ``anthropic:claude-haiku-4-5``, or tiers by size; ``None``
     works offline.

@@ -111,6 +111,11 @@ def home_of(variable: str, otherwise: str) -> str:
     return os.environ.get(variable) or os.path.join(os.path.expanduser("~"), *otherwise.split("/"))
 
 
+def serve_folder() -> str:
+    """Return the folder of the access keys of HTTP servers."""
+    return os.path.join(os.environ.get("SMARA_HOME") or data_folder(), "serve")
+
+
 def setup_folder() -> str:
     """Return the folder of the original configurations."""
     return os.path.join(os.environ.get("SMARA_HOME") or data_folder(), "setup")

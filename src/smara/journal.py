@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from smara.core.escape import to_storable
 from smara.core.ids import bare_key_of, key_of
+from smara.core.validate import precondition
 from smara.database.database import Session
 from smara.database.fulltext import RecordKind, RecordTerms
 from smara.database.project_store import Event, JournalStore, StoredT, plain_value
@@ -93,6 +94,7 @@ class Change(Generic[StoredT]):
         Returns:
             The row as it is now.
         """
+        precondition.get()(stored[1])
         before = {name: self.store.plain(stored[1], name) for name in fields}
         after = {name: plain_value(value) for name, value in fields.items()}
         changed = self.put(stored, fields, is_touched)

@@ -22,13 +22,14 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
 from smara.errors import InvalidInputError
-from smara.surfaces.mcp.connections import (
+from smara.surfaces.http.address import Site, is_loopback, parse_address
+from smara.surfaces.http.connections import (
     BoundedProtocol,
     ConnectionLimits,
     Connections,
     OncePerMinute,
 )
-from smara.surfaces.mcp.transport import Guard, is_loopback, parse_address
+from smara.surfaces.mcp.transport import Guard
 from tests.surfaces.mcp_server import INITIALIZE, http_server
 from tests.surfaces.shell import DEADLINE_SECONDS, spawn
 
@@ -190,7 +191,7 @@ def guarded(headers: dict[str, str], host: str = "127.0.0.1") -> int:
         "type": "http",
         "headers": [(name.lower().encode(), value.encode()) for name, value in given.items()],
     }
-    anyio.run(Guard(app, host, TOKEN), scope, None, send)
+    anyio.run(Guard(app, Site(host), TOKEN), scope, None, send)
     return int(sent[0]["status"])
 
 

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
 from smara.errors import InvalidInputError
+
+precondition: ContextVar[Callable[[Any], None]] = ContextVar(
+    "precondition", default=lambda record: None
+)
+"""Looks at a record in the transaction that is about to change it; it may raise."""
 
 
 def invalid(brief: str, hint: str, field: str) -> InvalidInputError:

@@ -8,6 +8,7 @@ from typing import Any, get_args
 from smara.core.clock import check_time
 from smara.core.escape import to_storable
 from smara.core.scope import is_id, lookup_id, require_id
+from smara.core.validate import precondition
 from smara.database.projects import ProjectContext
 from smara.errors import ConflictError, InvalidInputError, NotFoundError
 from smara.messages.models import NewThread, Thread, ThreadKind
@@ -93,6 +94,7 @@ class Threads:
                 self._store.hold_thread(session, new.id)
                 thread = self._store.find_thread(session, new.id)
             if thread is not None:
+                precondition.get()(thread)
                 merged = {**thread.metadata, **new.metadata}
                 title = thread.title or new.title
                 if (title, merged) != (thread.title, dict(thread.metadata)):
@@ -243,6 +245,7 @@ class Threads:
             self._store.hold_thread(session, thread_id)
             thread = self._store.find_thread(session, thread_id)
             if thread is not None:
+                precondition.get()(thread)
                 merged = {**thread.metadata, **(metadata or {})}
                 present = {key: value for key, value in merged.items() if value is not None}
                 self._store.update_thread(

@@ -67,6 +67,8 @@ COMMANDS = {
     "setup": "Set up an agent: its hooks and tools.",
     "hook": "Handle an event of an agent; agents call it.",
     "mcp": "Serve the memory over the Model Context Protocol.",
+    "serve": "Serve the memory over HTTP.",
+    "keys": "Add, list and revoke access keys of the HTTP server.",
     "completion": "Print a shell completion script.",
 }
 
@@ -92,7 +94,7 @@ _MODULES = {
     "version": "status", "index": "doctor", "hook": "worker", "embeddings": "models",
     "complete": "search", "completion": "status", "import": "import_files",
     "remember": "memories.change", "export": "privacy", "backup": "privacy",
-    "restore": "privacy", "erase": "privacy", "copy": "privacy",
+    "restore": "privacy", "erase": "privacy", "copy": "privacy", "keys": "serve",
 }  # fmt: skip
 
 

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import ipaddress
 import json
 import logging
 import os
 import re
 import secrets
-import signal
 import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -36,13 +34,21 @@ from mcp.shared.message import SessionMessage
 
 from smara.adapters.hosts.hook_store import ServerDrain
 from smara.adapters.hosts.precompute import bring_up_to_date
-from smara.core import log
 from smara.environment import spool_folder
-from smara.errors import ConfigError, InvalidInputError
+from smara.errors import ConfigError
 from smara.memory import Memory
 from smara.shapes import encodable
 from smara.surfaces.hooks import write_output
-from smara.surfaces.mcp.connections import (
+from smara.surfaces.http.address import (
+    QuietServer,
+    Site,
+    bind,
+    is_loopback,
+    on_signal,
+    parse_address,
+    url_of,
+)
+from smara.surfaces.http.connections import (
     BoundedProtocol,
     ConnectionLimits,
     Connections,
@@ -228,32 +234,11 @@ def _take_over() -> tuple[int, int]:
 PATH = "/mcp"
 MOST_BODY_BYTES = 4 * 1024 * 1024
 _CLOSING_SECONDS = 3
-_EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - to recognise it, not to bind it
-_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s:/@\[\]]+))(?::\d{1,5})?")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _HEADERS = {401: [(b"www-authenticate", b"Bearer")], 405: [(b"allow", b"POST")]}
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-
-
-def parse_address(text: str) -> tuple[str, int]:
-    """Host and port of ``HOST:PORT``, ``[::1]:PORT``, ``:PORT`` or ``PORT``."""
-    host, _, port = text.rpartition(":")
-    host = host.strip("[]") or "127.0.0.1"
-    if not port.isdigit() or not 0 <= int(port) <= 65_535:
-        raise InvalidInputError(f"--http takes HOST:PORT, such as 127.0.0.1:8765; got {text!r}.")
-    return host, int(port)
-
-
-def is_loopback(host: str) -> bool:
-    """Return True if a host name or address is this machine's."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 async def _serve_http(server: Server[Any], bound: socket.socket, host: str, token: str) -> None:
@@ -269,12 +254,13 @@ async def _serve_http(server: Server[Any], bound: socket.socket, host: str, toke
     )
     limits = ConnectionLimits.of_process()
     config = uvicorn.Config(
-        Guard(inner, host, token),
+        Guard(inner, Site(host), token),
         http=partial(BoundedProtocol, connections=Connections(limits)),  # type: ignore[arg-type]
         # So many are accepted before the first of them is looked at.
         backlog=limits.per_peer,
         log_config=None,
         access_log=False,
+        proxy_headers=False,
         server_header=False,
         lifespan="on",
         timeout_graceful_shutdown=_CLOSING_SECONDS,
@@ -282,27 +268,19 @@ async def _serve_http(server: Server[Any], bound: socket.socket, host: str, toke
     )
     for name in ("uvicorn.error", "asyncio"):
         logging.getLogger(name).addFilter(OncePerMinute())
-    running = _Quiet(config)
+    running = QuietServer(config)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_on_signal, partial(setattr, running, "should_exit", True))
+        tasks.start_soon(on_signal, partial(setattr, running, "should_exit", True))
         await running.serve(sockets=[bound])
         tasks.cancel_scope.cancel()
-
-
-class _Quiet(uvicorn.Server):
-    """A uvicorn that leaves signals to us."""
-
-    @contextmanager
-    def capture_signals(self) -> Any:
-        yield
 
 
 class Guard:
     """A guard that admits our host, no foreign page, and the token."""
 
-    def __init__(self, app: Any, host: str, token: str) -> None:
+    def __init__(self, app: Any, site: Site, token: str) -> None:
         self._app = app
-        self._host = host
+        self._site = site
         self._token = token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -322,12 +300,9 @@ class Guard:
         for name, value in scope["headers"]:
             headers.setdefault(name.lower(), []).append(value)
         hosts, origins = headers.get(b"host", []), headers.get(b"origin", [])
-        # Who listens everywhere is reached under names that cannot be known here; the token
-        # decides.
-        host = _host_of(hosts[0]) if len(hosts) == 1 else ""
-        if not host or not (self._is_ours(host) or self._host in _EVERYWHERE):
+        if not self._site.is_named(hosts):
             return 403, "The Host header does not name this server."
-        if any(not self._is_ours(_host_of(origin.partition(b"://")[2])) for origin in origins):
+        if any(not self._site.is_local_page(origin) for origin in origins):
             return 403, "The Origin header names a foreign page."
         sent = headers.get(b"authorization", [])
         kind, _, token = sent[0].partition(b" ") if len(sent) == 1 else (b"", b"", b"")
@@ -337,15 +312,6 @@ class Guard:
             # A stream for what a server says unasked; this one never does, and it would stay open.
             return 405, "This server sends nothing unasked. Use POST."
         return None
-
-    def _is_ours(self, host: str) -> bool:
-        return is_loopback(host) or host == self._host.lower()
-
-
-def _host_of(value: bytes) -> str:
-    """The host of ``host:port``, without the port and the brackets of IPv6; empty if invalid."""
-    parts = _HOST.fullmatch(value.decode("latin-1").strip().lower())
-    return (parts[1] or parts[2]) if parts else ""
 
 
 async def _mended(receive: Receive) -> Receive:
@@ -413,14 +379,8 @@ def _run_http(store: Store, options: ServerOptions, address: str) -> None:
             "Give a token (--token or SMARA_MCP_TOKEN), or listen at 127.0.0.1."
         )
     token = options.token or secrets.token_urlsafe(24)
-    name, family = (f"[{host}]", socket.AF_INET6) if ":" in host else (host, socket.AF_INET)
-    try:
-        bound = socket.create_server((host, port), family=family)  # so that the port is known first
-    except OSError as error:
-        raise ConfigError(
-            f"Cannot listen at {host}:{port}: {error.strerror}. Choose another --http address."
-        ) from None
-    click.echo(f"Smara listens at http://{name}:{bound.getsockname()[1]}{PATH}", err=True)
+    bound = bind(host, port, "--http")
+    click.echo(f"Smara listens at {url_of(host, bound)}{PATH}", err=True)
     if not options.token:
         click.echo(f"token: {token}", err=True)
     try:
@@ -434,17 +394,7 @@ def _run_http(store: Store, options: ServerOptions, address: str) -> None:
 
 async def _serve_stdio(server: Server[Any]) -> None:
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_on_signal, tasks.cancel_scope.cancel)
+        tasks.start_soon(on_signal, tasks.cancel_scope.cancel)
         async with standard_streams() as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
         tasks.cancel_scope.cancel()
-
-
-async def _on_signal(act: Callable[[], None]) -> None:
-    """Leave when asked to; on Windows the interpreter does it by itself."""
-    if sys.platform == "win32":
-        return
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async for number in signals:
-            log.event("server.stopping", signal=number.name)
-            act()

@@ -1,0 +1,129 @@
+"""Define `smara serve` and `smara keys`."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from pathlib import Path
+
+import click
+
+from smara.config import load_settings
+from smara.environment import serve_folder
+from smara.errors import MissingExtraError
+from smara.memory import open_memory
+from smara.surfaces.cli import output
+from smara.surfaces.cli.options import Invocation, Reply, common
+from smara.surfaces.http.keys import KeyFile, Principal
+
+_DAY_MS = 86_400_000
+
+
+@click.command("serve")
+@click.option(
+    "--listen",
+    "address",
+    metavar="HOST:PORT",
+    default="127.0.0.1:0",
+    help="Where to listen; port 0 takes a free one. The default is 127.0.0.1:0.",
+)
+@click.option("--key", metavar="KEY", help="The key of programs; also SMARA_HTTP_KEY.")
+@common
+def serve_command(call: Invocation, address: str, key: str | None) -> None:
+    """Serve the memory over HTTP, to browsers and programs of this machine."""
+    settings = load_settings(db=call.db, project=call.project, http_key=key)
+    try:
+        from smara.surfaces.http.server import ServeOptions, run
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("smara"):
+            raise
+        raise MissingExtraError(
+            f"The HTTP server needs the package {error.name}. Install it with: pip install "
+            '"smara[http]"',
+            extra="http",
+        ) from None
+    run(
+        partial(open_memory, call.db, project=call.project),
+        ServeOptions(address, key=settings.http_key),
+        call.as_json,
+    )
+
+
+keys_command = click.Group("keys", help="Add, list and revoke access keys of the HTTP server.")
+
+
+def _file() -> KeyFile:
+    return KeyFile(Path(serve_folder()) / "keys.json")
+
+
+@keys_command.command("add")
+@click.argument("name")
+@click.option("--read-only", is_flag=True, help="It may read, and change nothing.")
+@click.option("--agent", is_flag=True, help="It acts as an agent: it cannot confirm memories.")
+@click.option(
+    "--only-project", "projects", metavar="NAME", multiple=True, help="Only this project."
+)
+@click.option("--days", type=click.IntRange(1, 3_650), metavar="N", help="It ends after N days.")
+@common
+def add_key(
+    call: Invocation,
+    name: str,
+    read_only: bool,
+    agent: bool,
+    projects: tuple[str, ...],
+    days: int | None,
+) -> Reply:
+    """Make a key and print it; it is shown this once."""
+    until = int(time.time() * 1_000) + days * _DAY_MS if days else None
+    principal = Principal(
+        name,
+        may_write=not read_only,
+        is_person=not agent,
+        projects=projects or None,
+        expires_at=until,
+    )
+    secret = _file().add(principal)
+    yield {**_key_json(principal), "key": secret}
+    click.echo(secret)
+    output.say(f"Send it as `Authorization: Bearer KEY`. `smara keys revoke {name}` ends it.")
+
+
+@keys_command.command("list")
+@common
+def list_keys(call: Invocation) -> Reply:
+    """List the keys; their secrets are not stored."""
+    keys = sorted(_file().read().values(), key=lambda each: each.name)
+    yield [_key_json(each) for each in keys]
+    output.table(
+        ("key", "may", "as", "projects", "until"),
+        [
+            (
+                each.name,
+                "write" if each.may_write else "read",
+                "person" if each.is_person else "agent",
+                ", ".join(each.projects) if each.projects else "all",
+                output.moment(each.expires_at) if each.expires_at else "",
+            )
+            for each in keys
+        ],
+    )
+
+
+@keys_command.command("revoke")
+@click.argument("name")
+@common
+def revoke_key(call: Invocation, name: str) -> Reply:
+    """End a key; running servers refuse it at once."""
+    gone = _file().revoke(name)
+    yield _key_json(gone)
+    output.say(f"Revoked {gone.name}.")
+
+
+def _key_json(key: Principal) -> dict[str, object]:
+    return {
+        "name": key.name,
+        "mayWrite": key.may_write,
+        "isPerson": key.is_person,
+        "projects": list(key.projects) if key.projects is not None else None,
+        "expiresAt": key.expires_at,
+    }

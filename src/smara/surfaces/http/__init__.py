@@ -1,0 +1,1 @@
+"""Serve every room over HTTP, and reach a served memory from Python."""

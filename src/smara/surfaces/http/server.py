@@ -1,0 +1,269 @@
+"""Serve a memory over HTTP: `smara serve`.
+
+The server listens at the loopback address, unless a key is given. It prints an address that a
+browser can open once; programs of the same user find their key in a file that only that user can
+read. A signal ends it: running requests get a moment, streams end.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import logging
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from urllib.parse import quote
+
+import anyio
+import click
+import uvicorn
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Mount, Router
+from starlette.routing import Route as Page
+
+from smara import __version__
+from smara.adapters.hosts.precompute import bring_up_to_date
+from smara.core.clock import SystemClock
+from smara.environment import patience, serve_folder, spool_folder
+from smara.errors import ConfigError
+from smara.memory import Memory
+from smara.surfaces.http.address import (
+    QuietServer,
+    Site,
+    bind,
+    is_loopback,
+    on_signal,
+    parse_address,
+    url_of,
+)
+from smara.surfaces.http.api import Api, Caller
+from smara.surfaces.http.connections import (
+    BoundedProtocol,
+    ConnectionLimits,
+    Connections,
+    OncePerMinute,
+)
+from smara.surfaces.http.guard import Gate, Headers, Limits, session_of
+from smara.surfaces.http.keys import (
+    SESSION_SECONDS,
+    Doorkeeper,
+    KeyFile,
+    new_secret,
+    write_private,
+)
+from smara.surfaces.http.openapi import document
+from smara.surfaces.http.problem import Refusal
+from smara.surfaces.mcp.store import Store
+
+_CLOSING_SECONDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """The options of a server."""
+
+    address: str = "127.0.0.1:0"
+    key: str | None = None
+    folder: Path = field(default_factory=lambda: Path(serve_folder()))
+    """Where the keys are."""
+    limits: Limits = field(default_factory=Limits)
+    now_ms: Callable[[], int] = field(default_factory=lambda: SystemClock().now_ms)
+
+
+class Service:
+    """One server over one store: its application, its keys, its pages."""
+
+    def __init__(self, store: Store, options: ServeOptions, host: str, port: int) -> None:
+        self.key = options.key or new_secret()
+        self.doorkeeper = Doorkeeper(
+            self.key, KeyFile(options.folder / "keys.json"), options.now_ms, user=_user()
+        )
+        # Cookies know no ports: two servers of one machine must not share theirs.
+        self.cookie = f"smara_session_{port}"
+        self.api = Api(store, partial(bring_up_to_date, folder=spool_folder()))
+        pages = [
+            Page("/", self._index),
+            Page("/health", self._health),
+            Page("/login", self._login),
+            Page("/login/codes", self._new_code, methods=["POST"]),
+            Page("/logout", self._logout, methods=["POST"]),
+            Page("/openapi.json", self._openapi),
+            Mount("/", app=self.api),
+        ]
+        self.app = Gate(
+            Router(routes=pages),
+            Site(host),
+            self.doorkeeper,
+            cookie=self.cookie,
+            limits=options.limits,
+        )
+
+    async def _index(self, request: Request) -> Response:
+        caller = Caller.of(request)
+
+        def read() -> str:
+            with self.api.memory(caller) as memory:
+                return memory.project
+
+        project = await self.api.in_thread(read)
+        shown = {"name": "smara", "version": __version__, "project": project}
+        return JSONResponse({**shown, "openapi": "/openapi.json"})
+
+    async def _health(self, request: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def _openapi(self, request: Request) -> Response:
+        return JSONResponse(document())
+
+    async def _login(self, request: Request) -> Response:
+        """Exchange the code of a printed address for a cookie."""
+        session = self.doorkeeper.exchange(request.query_params.get("code", ""))
+        if session is None:
+            raise Refusal(
+                401, "wrong_code", "This address was used, or is too old. Ask for another."
+            )
+        target = request.query_params.get("next", "/")
+        # Only a path of this server: `//host` and `/\host` are other sites to a browser.
+        is_local = target.startswith("/") and not target.startswith(("//", "/\\"))
+        response = RedirectResponse(target if is_local else "/", status_code=303)
+        response.set_cookie(
+            self.cookie,
+            session,
+            max_age=SESSION_SECONDS,
+            httponly=True,
+            samesite="strict",
+            secure=request.url.scheme == "https",
+        )
+        return response
+
+    async def _new_code(self, request: Request) -> Response:
+        who = request.scope["state"]["principal"]
+        if not who.is_person or not who.may_write or who.projects is not None:
+            raise Refusal(403, "not_a_person", "Only the key of a person opens the browser.")
+        return JSONResponse({"path": f"/login?code={self.doorkeeper.new_code()}"}, 201)
+
+    async def _logout(self, request: Request) -> Response:
+        self.doorkeeper.leave(session_of(Headers(request.scope), self.cookie))
+        response = JSONResponse({"status": "ok"})
+        response.delete_cookie(self.cookie)
+        return response
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "local"
+
+
+def configured(service: Service) -> uvicorn.Config:
+    """Return how uvicorn serves: bounded, silent about what clients send."""
+    limits = ConnectionLimits.of_process()
+    for name in ("uvicorn.error", "asyncio"):
+        logging.getLogger(name).addFilter(OncePerMinute())
+    return uvicorn.Config(
+        service.app,
+        http=partial(BoundedProtocol, connections=Connections(limits)),  # type: ignore[arg-type]
+        backlog=limits.per_peer,
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,  # a client must not choose the name under which it is counted
+        server_header=False,
+        lifespan="off",
+        timeout_graceful_shutdown=_CLOSING_SECONDS,
+        ws="none",
+    )
+
+
+def run(open_memory: Callable[[], Memory], options: ServeOptions, as_json: bool = False) -> None:
+    """Serve until a signal.
+
+    Raises:
+        ConfigError: If the address is reachable from elsewhere and no key was given, or is taken.
+    """
+    host, port = parse_address(options.address, "--listen")
+    if not options.key and not is_loopback(host):
+        raise ConfigError(
+            f"{host} can be reached from other machines. "
+            "Give a key (--key or SMARA_HTTP_KEY), or listen at 127.0.0.1."
+        )
+    store = Store(open_memory)
+    with store.memory() as memory:  # what is wrong with the store shows here
+        project = memory.project
+    bound = bind(host, port, "--listen")
+    url = url_of(host, bound)
+    service = Service(store, options, host, bound.getsockname()[1])
+    try:
+        with announced(url, service.key, options.folder):
+            login = f"{url}/login?code={quote(service.doorkeeper.new_code())}"
+            shown = {"url": url, "project": project, "login": login}
+            click.echo(json.dumps(shown) if as_json else _greeting(shown), err=not as_json)
+            anyio.run(_serve, service, bound)
+    finally:
+        bound.close()
+        store.close()
+
+
+def _greeting(shown: dict[str, str]) -> str:
+    return (
+        f"Smara serves project {shown['project']!r} at {shown['url']}\n"
+        f"Open once in a browser: {shown['login']}\n"
+        f'Programs: smara.connect("{shown["url"]}"), or `smara keys add NAME` for a key.\n'
+        "Ctrl-C ends it."
+    )
+
+
+@contextmanager
+def announced(url: str, key: str, folder: Path) -> Iterator[None]:
+    """Leave the key for this user's programs."""
+    path = running_file(url, folder)
+    write_private(path, json.dumps({"url": url, "key": key, "pid": os.getpid()}))
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            path.unlink()
+
+
+def running_file(url: str, folder: Path) -> Path:
+    """Return the file with the key of a running server."""
+    return folder / f"running-{url.rpartition(':')[2]}.json"
+
+
+async def _serve(service: Service, bound: socket.socket) -> None:
+    server = QuietServer(configured(service))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(on_signal, partial(setattr, server, "should_exit", True))
+        await server.serve(sockets=[bound])
+        tasks.cancel_scope.cancel()
+
+
+@contextmanager
+def serving(
+    open_memory: Callable[[], Memory], options: ServeOptions | None = None
+) -> Iterator[tuple[str, Service]]:
+    """Serve in a thread of this process; yield its address."""
+    options = options or ServeOptions()
+    host, port = parse_address(options.address, "--listen")
+    bound = bind(host, port, "--listen")
+    store = Store(open_memory)
+    service = Service(store, options, host, bound.getsockname()[1])
+    server = QuietServer(configured(service))
+    thread = threading.Thread(
+        target=partial(server.run, sockets=[bound]), name="smara-http", daemon=True
+    )
+    thread.start()
+    try:
+        yield url_of(host, bound), service
+    finally:
+        server.should_exit = True
+        thread.join(30 * patience())
+        bound.close()
+        store.close()
