@@ -22,7 +22,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("adapters",),  # a framework's agent gets the tools
     ("providers", "tools"),  # a door may call them: `smara mcp` the tools
     ("memory", "rooms", "aio", "doctor", "testing", "shapes", "texts"),
-    ("context", "links", "privacy"),
+    ("context", "links", "privacy", "feed"),
     ("search", "prompt"),
     ("meaning", "decisions", "frameworks"),
     ("observations", "behavior"),
@@ -371,6 +371,7 @@ MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "commits": (10, 95, 1_050),
     "decisions": (13, 135, 1_430),
     "frameworks": (8, 90, 800),
+    "feed": (3, 8, 90),
     "privacy": (36, 450, 5_050),
     "prompt": (8, 70, 650),
     "surfaces/http": (20, 260, 2_600),

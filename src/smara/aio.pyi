@@ -72,6 +72,7 @@ from smara.database.projects import Project
 from smara.database.session import Session
 from smara.decisions.decisions import Progress
 from smara.decisions.models import Decision, DecisionPage, DecisionReport
+from smara.feed.models import FeedPage
 from smara.frameworks.models import EntryReader, StreamReader
 from smara.frameworks.streams import Streams
 from smara.knowledge.audit import Audit
@@ -1158,6 +1159,10 @@ class AsyncRetention:
     async def run_due(self, seconds: float = ..., *, is_patient: bool = ...) -> int: ...
     async def erase(self) -> dict[str, int]: ...
 
+class AsyncFeed:
+    async def newest(self) -> str: ...
+    async def list(self, after: str = ..., limit: int = ...) -> FeedPage: ...
+
 class AsyncProjects:
     async def named(self, project_id: str) -> Scope: ...
     async def at(
@@ -1224,6 +1229,7 @@ class AsyncMemory:
     models: AsyncModels
     privacy: AsyncPrivacy
     retention: AsyncRetention
+    feed: AsyncFeed
     projects: AsyncProjects
     worker: AsyncWorker
     def __init__(self, memory: Memory) -> None: ...

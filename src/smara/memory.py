@@ -87,6 +87,7 @@ class Memory:
     models = Room(Rooms.models, "Language models, within their budget.")
     privacy = Room(Rooms.privacy, "Yours to take along: backup, export and import.")
     retention = Room(Rooms.retention, "How long each kind of record is kept.")
+    feed = Room(Rooms.feed, "What happened, in order, for those who follow along.")
     projects = Room(Rooms.projects, "The projects of this store.")
     worker = Room(Rooms.worker, "Observes the idle threads of this project.")
 

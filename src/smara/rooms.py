@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from smara.database.leases import Leases
     from smara.database.probe import SessionProbe
     from smara.decisions.decisions import Decisions
+    from smara.feed.feed import Feed
     from smara.frameworks.frameworks import Frameworks
     from smara.knowledge.memories import Memories
     from smara.knowledge.store import KnowledgeStore
@@ -456,6 +457,12 @@ class Rooms:
     @cached_property
     def leases(self) -> Leases:
         return self.project.leases
+
+    @cached_property
+    def feed(self) -> Feed:
+        from smara.feed.feed import Feed
+
+        return Feed(self.project)
 
     @cached_property
     def intake(self) -> Intake:

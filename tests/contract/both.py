@@ -12,8 +12,10 @@ import pytest
 from smara.errors import NotFoundError, SmaraError
 from tests.stores import BOTH
 
-ON_BOTH = pytest.mark.parametrize("place", BOTH, indirect=True)
-"""Put as ``pytestmark``: every test of the file runs on SQLite and on PostgreSQL."""
+ON_BOTH = pytest.mark.parametrize("place", [*BOTH, pytest.param("http")], indirect=True)
+"""Put as ``pytestmark``: every test of the file runs on SQLite and on PostgreSQL; and over HTTP, if
+the file is one of ``tests.contract.served``.
+"""
 
 EACH_DATABASE = [ON_BOTH, pytest.mark.usefixtures("uuids")]
 """The same, with real UUIDs as ids."""

@@ -1,10 +1,12 @@
-"""The contract runs on three implementations: SQLite, PostgreSQL, and the model that says what is
-right.
+"""The contract runs on four implementations: SQLite, PostgreSQL, a server over HTTP, and the model
+that says what is right.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +14,13 @@ import pytest
 
 import smara
 from smara.core.ids import Uuid7
+from smara.surfaces.http.server import ServeOptions, serving
 from smara.testing import CountingIds, FakeClock
 from tests import stores
+from tests.contract import served
 from tests.contract.model import ModelMemory, Store
 
-KINDS = [*stores.BOTH, pytest.param("model")]
+KINDS = [*stores.BOTH, pytest.param("http"), pytest.param("model")]
 
 
 class Place:
@@ -28,6 +32,7 @@ class Place:
         self.clock = clock
         self.new_id: Callable[[], str] = CountingIds()
         self._open: list[Any] = []
+        self._served = ExitStack()
 
     def open(self, **settings: Any) -> Any:
         # Estimated tokens: loading a tokenizer's tables for each of a thousand memories would take
@@ -35,14 +40,26 @@ class Place:
         given = {"clock": self.clock, "new_id": self.new_id, "token_model": "estimate", **settings}
         if isinstance(self.address, Store):
             memory: Any = ModelMemory(self.address, **given)
+        elif self.kind == "http":
+            memory = self._connect(given)
         else:
             memory = smara.open(self.address, durability="normal", **given)
         self._open.append(memory)
         return memory
 
+    def _connect(self, given: dict[str, Any]) -> Any:
+        """Serve a memory with these settings, and connect to it."""
+        own = {"session": given.get("session"), "actor": given.get("actor")}
+        project = given.pop("project", None) or "default"
+        opened = partial(smara.open, self.address, project=project, durability="normal", **given)
+        options = ServeOptions(folder=Path(self.address).parent / "serve")
+        url, service = self._served.enter_context(serving(opened, options))
+        return smara.connect(url, key=service.key, **own)
+
     def close(self) -> None:
         for memory in self._open:
             memory.close()
+        self._served.close()
 
 
 @pytest.fixture(params=KINDS)
@@ -52,8 +69,13 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> I
     if kind == "model":
         yield from _closing(Place(kind, Store(), clock))
         return
-    with stores.empty_store(kind, tmp_path) as address:
-        yield from _closing(Place(kind, Path(address) if kind == "sqlite" else address, clock))
+    with stores.empty_store("postgres" if kind == "postgres" else "sqlite", tmp_path) as address:
+        yield from _closing(Place(kind, address if kind == "postgres" else Path(address), clock))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out what is not served, and hold the list of what differs: it must not pass."""
+    served.select(items)
 
 
 def _closing(place: Place) -> Iterator[Place]:

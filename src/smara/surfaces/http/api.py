@@ -252,6 +252,8 @@ class Call:
                 raise Refusal(403, "not_the_system", "Only the store itself acts as the system.")
             if not who.is_person:
                 given["by"] = "agent"
+            elif not self.caller.wants_records:  # the client has the defaults of the methods
+                given.setdefault("by", "person")
         if who.projects is not None and given.get("is_everything"):
             raise Refusal(403, "foreign_project", "This key is for some projects alone.")
         mine = {"actor": self.caller.actor, "session_id": self.caller.session_id}

@@ -33,14 +33,14 @@ class ConnectionLimits:
     request_seconds: float = 20.0
 
     @classmethod
-    def of_process(cls) -> ConnectionLimits:
+    def of_process(cls, connections: int = _MOST_CONNECTIONS) -> ConnectionLimits:
         """Choose limits that leave file descriptors for the store."""
-        soft = 4 * _MOST_CONNECTIONS
+        soft = 4 * connections
         if sys.platform != "win32":
             import resource
 
             soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        most = max(8, min(_MOST_CONNECTIONS, soft // 4 if soft > 0 else _MOST_CONNECTIONS))
+        most = max(8, min(connections, soft // 4 if soft > 0 else connections))
         return cls(most, most // 2)
 
 

@@ -16,7 +16,7 @@ from smara.surfaces.http.shape import SHAPES, field_name
 _KINDS = {"s": "string", "i": "integer", "n": "number", "b": "boolean", "o": "object"}
 SHAPED: dict[str, str] = {
     "Task": "id:s uuid:s title:s description:s status:s priority:i type:s labels:[s] assignee:s? "
-    "sessionId:s? dependencies:[o] createdAt:i createdBy:s updatedAt:i claimedAt:i? closedAt:i? "
+    "sessionId:s? dependencies:[o] createdAt:i createdBy:s? updatedAt:i claimedAt:i? closedAt:i? "
     "closeReason:s? summary:s? compactionLevel:i compactedAt:i? metadata:o",
     "TaskDetails": "task:Task isBlocked:b blockingTasks:[o] dependents:[o] children:[o] "
     "parents:[o] related:[o] progress:o? linkedMessageIds:[s]",

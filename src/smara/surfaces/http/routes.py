@@ -317,6 +317,8 @@ def _routes() -> Iterator[Route]:
     yield read("POST", "/models/resume", "models.resume", is_personal=True)
     yield read("POST", "/worker/run", "worker.run_once")
 
+    yield read("GET", "/feed", "feed.list")
+    yield read("GET", "/feed/newest", "feed.newest")
     yield read("GET", "/projects", "projects.list", "projects", is_store_wide=True)
     yield read("POST", "/projects", "projects.named", is_store_wide=True)
     yield read("GET", "/retention", "retention.list", "kinds")

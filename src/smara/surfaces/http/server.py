@@ -50,6 +50,7 @@ from smara.surfaces.http.connections import (
     Connections,
     OncePerMinute,
 )
+from smara.surfaces.http.events import MOST_WATCHERS, Events
 from smara.surfaces.http.guard import Gate, Headers, Limits, session_of
 from smara.surfaces.http.keys import (
     SESSION_SECONDS,
@@ -87,7 +88,8 @@ class Service:
         )
         # Cookies know no ports: two servers of one machine must not share theirs.
         self.cookie = f"smara_session_{port}"
-        self.api = Api(store, partial(bring_up_to_date, folder=spool_folder()))
+        self.api = Api(store, self._after_write)
+        self.events = Events(self.api)
         pages = [
             Page("/", self._index),
             Page("/health", self._health),
@@ -95,6 +97,7 @@ class Service:
             Page("/login/codes", self._new_code, methods=["POST"]),
             Page("/logout", self._logout, methods=["POST"]),
             Page("/openapi.json", self._openapi),
+            Page("/events", self.events.respond),
             Mount("/", app=self.api),
         ]
         self.app = Gate(
@@ -104,6 +107,10 @@ class Service:
             cookie=self.cookie,
             limits=options.limits,
         )
+
+    def _after_write(self, memory: Memory) -> None:
+        self.events.wake(memory.project)
+        bring_up_to_date(memory, spool_folder())  # what hooks tell at the next start
 
     async def _index(self, request: Request) -> Response:
         caller = Caller.of(request)
@@ -165,13 +172,13 @@ def _user() -> str:
 
 def configured(service: Service) -> uvicorn.Config:
     """Return how uvicorn serves: bounded, silent about what clients send."""
-    limits = ConnectionLimits.of_process()
+    limits = ConnectionLimits.of_process(2 * MOST_WATCHERS)
     for name in ("uvicorn.error", "asyncio"):
         logging.getLogger(name).addFilter(OncePerMinute())
     return uvicorn.Config(
         service.app,
         http=partial(BoundedProtocol, connections=Connections(limits)),  # type: ignore[arg-type]
-        backlog=limits.per_peer,
+        backlog=min(limits.per_peer, 128),
         log_config=None,
         access_log=False,
         proxy_headers=False,  # a client must not choose the name under which it is counted
@@ -240,9 +247,15 @@ def running_file(url: str, folder: Path) -> Path:
 async def _serve(service: Service, bound: socket.socket) -> None:
     server = QuietServer(configured(service))
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(on_signal, partial(setattr, server, "should_exit", True))
+        tasks.start_soon(on_signal, partial(stop, server, service))
         await server.serve(sockets=[bound])
         tasks.cancel_scope.cancel()
+
+
+def stop(server: uvicorn.Server, service: Service) -> None:
+    """End the streams, answer what runs, and leave."""
+    service.events.close()
+    server.should_exit = True
 
 
 @contextmanager
@@ -263,7 +276,7 @@ def serving(
     try:
         yield url_of(host, bound), service
     finally:
-        server.should_exit = True
+        stop(server, service)
         thread.join(30 * patience())
         bound.close()
         store.close()

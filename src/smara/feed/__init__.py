@@ -1,0 +1,1 @@
+"""Follow what happens in a project."""
