@@ -130,9 +130,14 @@ class Api:
                 answered = call.run(memory)
             except StaleError as error:
                 return error.respond(memory)
-            if call.route.writes and self._after_write is not None:
-                self._after_write(memory)
+            if call.route.writes:
+                self.written(memory)
             return answered
+
+    def written(self, memory: Memory) -> None:
+        """Tell those who watch that something was written."""
+        if self._after_write is not None:
+            self._after_write(memory)
 
     def _lines(self, call: Call) -> Iterator[bytes]:
         with self.memory(call.caller) as memory:

@@ -36,7 +36,7 @@ _RESET = b"event: reset\ndata: {}\n\n"
 
 
 @dataclass(eq=False)
-class Watcher:
+class Subscriber:
     """One client, and what it has not been sent yet."""
 
     queue: asyncio.Queue[bytes | None] = field(
@@ -58,14 +58,14 @@ class Channel:
     def __init__(self, read: Callable[[str | None], Awaitable[FeedPage]], is_late: bool) -> None:
         self._read = read
         self._is_late = is_late
-        self.watchers: set[Watcher] = set()
+        self.watchers: set[Subscriber] = set()
         self.polls = 0
         self._places: dict[str, int] = {}
         self._seen: OrderedDict[str, None] = OrderedDict()
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    async def add(self, watcher: Watcher, after: str | None) -> None:
+    async def add(self, watcher: Subscriber, after: str | None) -> None:
         """Add a watcher, with what it missed since a cursor."""
         if not self._places:
             self._places = read_cursor((await self._read(None)).cursor)
@@ -87,7 +87,7 @@ class Channel:
             self._task = asyncio.create_task(self._poll())
         self._wake.set()
 
-    def remove(self, watcher: Watcher) -> None:
+    def remove(self, watcher: Subscriber) -> None:
         """Forget a watcher; the last ends the reading."""
         self.watchers.discard(watcher)
 
@@ -183,7 +183,7 @@ class Events:
         self._loop = asyncio.get_running_loop()
         name, is_late = await self._api.in_thread(lambda: self._project(caller))
         channel = self.channels.setdefault(name, Channel(self._reader(caller), is_late))
-        watcher = Watcher()
+        watcher = Subscriber()
         await channel.add(watcher, after)
         return StreamingResponse(self._stream(channel, watcher), media_type="text/event-stream")
 
@@ -204,7 +204,7 @@ class Events:
 
         return ask
 
-    async def _stream(self, channel: Channel, watcher: Watcher) -> AsyncIterator[bytes]:
+    async def _stream(self, channel: Channel, watcher: Subscriber) -> AsyncIterator[bytes]:
         try:
             while not self._is_closed:
                 try:

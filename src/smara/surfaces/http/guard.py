@@ -97,7 +97,7 @@ class Headers:
         return values[0].decode("latin-1").strip() if len(values) == 1 else ""
 
 
-class Gate:
+class Doorway:
     """The outermost layer of the server."""
 
     def __init__(

@@ -51,7 +51,7 @@ from smara.surfaces.http.connections import (
     OncePerMinute,
 )
 from smara.surfaces.http.events import MOST_WATCHERS, Events
-from smara.surfaces.http.guard import Gate, Headers, Limits, session_of
+from smara.surfaces.http.guard import Doorway, Headers, Limits, session_of
 from smara.surfaces.http.keys import (
     SESSION_SECONDS,
     Doorkeeper,
@@ -59,6 +59,7 @@ from smara.surfaces.http.keys import (
     new_secret,
     write_private,
 )
+from smara.surfaces.http.mem0 import Mem0
 from smara.surfaces.http.openapi import document
 from smara.surfaces.http.problem import Refusal
 from smara.surfaces.mcp.store import Store
@@ -75,6 +76,8 @@ class ServeOptions:
     folder: Path = field(default_factory=lambda: Path(serve_folder()))
     """Where the keys are."""
     limits: Limits = field(default_factory=Limits)
+    has_mem0: bool = False
+    """True to serve the interface of mem0, too."""
     now_ms: Callable[[], int] = field(default_factory=lambda: SystemClock().now_ms)
 
 
@@ -98,9 +101,10 @@ class Service:
             Page("/logout", self._logout, methods=["POST"]),
             Page("/openapi.json", self._openapi),
             Page("/events", self.events.respond),
+            *(Mem0(self.api).routes if options.has_mem0 else ()),
             Mount("/", app=self.api),
         ]
-        self.app = Gate(
+        self.app = Doorway(
             Router(routes=pages),
             Site(host),
             self.doorkeeper,

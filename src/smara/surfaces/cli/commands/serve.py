@@ -28,8 +28,9 @@ _DAY_MS = 86_400_000
     help="Where to listen; port 0 takes a free one. The default is 127.0.0.1:0.",
 )
 @click.option("--key", metavar="KEY", help="The key of programs; also SMARA_HTTP_KEY.")
+@click.option("--mem0", "has_mem0", is_flag=True, help="Serve clients of mem0, too.")
 @common
-def serve_command(call: Invocation, address: str, key: str | None) -> None:
+def serve_command(call: Invocation, address: str, key: str | None, has_mem0: bool) -> None:
     """Serve the memory over HTTP, to browsers and programs of this machine."""
     settings = load_settings(db=call.db, project=call.project, http_key=key)
     try:
@@ -44,7 +45,7 @@ def serve_command(call: Invocation, address: str, key: str | None) -> None:
         ) from None
     run(
         partial(open_memory, call.db, project=call.project),
-        ServeOptions(address, key=settings.http_key),
+        ServeOptions(address, key=settings.http_key, has_mem0=has_mem0),
         call.as_json,
     )
 
