@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from smara.core.extract import one_line
 
 if TYPE_CHECKING:
-    from smara.codegraph.models import ImpactWalk, Node, Reached, SymbolCard
+    from smara.codegraph.models import CoChange, ImpactWalk, Node, Reached, SymbolCard
 
 Json = dict[str, Any]
 AROUND = {
@@ -221,3 +221,37 @@ def card_groups(card: SymbolCard) -> list[tuple[str, list[str]]]:
             [f"{each.path} in {each.confidence:.0%} of its commits" for each in card.changes_with],
         ),
     ]
+
+
+def node_json(node: Node) -> dict[str, Any]:
+    """Return a file or symbol that is mentioned beside another."""
+    return {"name": node.label, "kind": node.kind, "path": node.path, "line": node.first_line}
+
+
+def reached_json(reached: Reached) -> dict[str, Any]:
+    """Return a node with the path to the target."""
+    return node_json(reached.node) | {
+        "depth": reached.depth,
+        "weight": reached.weight,
+        "isTest": reached.is_test,
+        "via": [
+            {
+                "to": hop.node.label,
+                "kind": hop.kind,
+                "line": hop.line,
+                "confidence": hop.confidence,
+                "source": hop.source,
+            }
+            for hop in reached.path
+        ],
+    }
+
+
+def cochange_json(each: CoChange) -> dict[str, Any]:
+    """Return a file that changes with another as JSON."""
+    return {
+        "path": each.path,
+        "together": each.together,
+        "confidence": each.confidence,
+        "lastAt": each.last_at,
+    }

@@ -18,8 +18,8 @@ import anyio
 from mcp import Client, StdioServerParameters
 
 import smara
+from smara.surfaces.http.store import Store
 from smara.surfaces.mcp.server import build_server
-from smara.surfaces.mcp.store import Store
 from smara.tools import ToolContext
 from tests.surfaces.shell import DEADLINE_SECONDS, command, environment
 

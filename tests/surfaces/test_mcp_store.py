@@ -8,7 +8,7 @@ import pytest
 
 import smara
 from smara.errors import BusyError, CorruptError
-from smara.surfaces.mcp.store import Store
+from smara.surfaces.http.store import Store
 from smara.tools import ToolContext
 
 READY = ("task-query", {"action": "ready"}, ToolContext())

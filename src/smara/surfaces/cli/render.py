@@ -18,7 +18,7 @@ from smara.surfaces.cli import output
 from smara.texts import call_place, card_groups, few, memory_facts, memory_state, place, walk_size
 
 if TYPE_CHECKING:  # a command that lists tasks must not load the models of the code graph
-    from smara.codegraph.models import CoChange, Hop, ImpactWalk, Node, Reached, SymbolCard
+    from smara.codegraph.models import Hop, ImpactWalk, Node, SymbolCard
     from smara.core.freshness import Freshness
     from smara.knowledge.models import TypedMemory
     from smara.links.models import CodeLink
@@ -381,37 +381,3 @@ def print_card(card: SymbolCard, links: Sequence[CodeLink]) -> None:
             output.say("", title, bold=True)
         for line in lines:
             output.say(f"  {line.rstrip()}")
-
-
-def node_json(node: Node) -> dict[str, Any]:
-    """Return a file or symbol that is mentioned beside another."""
-    return {"name": node.label, "kind": node.kind, "path": node.path, "line": node.first_line}
-
-
-def reached_json(reached: Reached) -> dict[str, Any]:
-    """Return a node with the path to the target."""
-    return node_json(reached.node) | {
-        "depth": reached.depth,
-        "weight": reached.weight,
-        "isTest": reached.is_test,
-        "via": [
-            {
-                "to": hop.node.label,
-                "kind": hop.kind,
-                "line": hop.line,
-                "confidence": hop.confidence,
-                "source": hop.source,
-            }
-            for hop in reached.path
-        ],
-    }
-
-
-def cochange_json(each: CoChange) -> dict[str, Any]:
-    """Return a file that changes with another as JSON."""
-    return {
-        "path": each.path,
-        "together": each.together,
-        "confidence": each.confidence,
-        "lastAt": each.last_at,
-    }

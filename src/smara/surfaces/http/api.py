@@ -33,7 +33,7 @@ from smara.surfaces.http.keys import Principal
 from smara.surfaces.http.problem import MEDIA_TYPE, Refusal, problem
 from smara.surfaces.http.routes import ROUTE_OF, Route, Router
 from smara.surfaces.http.shape import Shaper, tag_of
-from smara.surfaces.mcp.store import Store
+from smara.surfaces.http.store import Store
 
 RECORD = "application/vnd.smara.record+json"
 """What the Python client accepts: records as they are."""

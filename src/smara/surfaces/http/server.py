@@ -62,7 +62,7 @@ from smara.surfaces.http.keys import (
 from smara.surfaces.http.mem0 import Mem0
 from smara.surfaces.http.openapi import document
 from smara.surfaces.http.problem import Refusal
-from smara.surfaces.mcp.store import Store
+from smara.surfaces.http.store import Store
 
 _CLOSING_SECONDS = 5
 

@@ -39,9 +39,9 @@ from smara.shapes import (
     task_json,
     working_json,
 )
-from smara.surfaces.cli.render import cochange_json, node_json, reached_json
 from smara.surfaces.http.codec import camel, encode, field_types, is_record
 from smara.tasks.models import Task, TaskDetails
+from smara.texts import cochange_json, node_json, reached_json
 from smara.working.models import WorkingMemory
 
 Shape = Callable[["Shaper", Any], Any]

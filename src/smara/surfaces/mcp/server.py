@@ -19,8 +19,8 @@ from smara import __version__
 from smara.errors import NotFoundError, SmaraError, UsageError
 from smara.memory import Memory
 from smara.shapes import encodable
+from smara.surfaces.http.store import Store
 from smara.surfaces.mcp import resources
-from smara.surfaces.mcp.store import Store
 from smara.tools import ToolContext, description, instructions, schemas
 from smara.tools.catalogue import Profile, tools_of
 from smara.tools.schemas import Form

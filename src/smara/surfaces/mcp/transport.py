@@ -54,8 +54,8 @@ from smara.surfaces.http.connections import (
     Connections,
     OncePerMinute,
 )
+from smara.surfaces.http.store import Store
 from smara.surfaces.mcp.server import build_server
-from smara.surfaces.mcp.store import Store
 from smara.tools import Profile, ToolContext
 from smara.tools.schemas import Form
 

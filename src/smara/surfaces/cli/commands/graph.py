@@ -15,7 +15,7 @@ from smara.codegraph.models import IndexReport
 from smara.memory import Memory
 from smara.surfaces.cli import output, render
 from smara.surfaces.cli.options import Invocation, Reply, common, limit_option, text_or_input
-from smara.texts import place
+from smara.texts import cochange_json, node_json, place, reached_json
 
 _TARGET = click.argument("target")
 _FEW = 4
@@ -63,16 +63,16 @@ def _walk(name: str, verb: str, words: tuple[str, str], depth: int, help: str) -
             output.say(drawn)
             return
         yield {
-            "targets": [render.node_json(node) for node in result.targets],
+            "targets": [node_json(node) for node in result.targets],
             "depth": result.depth,
             "total": result.total,
             "files": result.files,
             "tests": result.tests,
             "byDepth": {str(depth): n for depth, n in result.by_depth.items()},
             "isCut": result.is_cut,
-            "reached": [render.reached_json(each) for each in result.reached],
-            "overrides": [render.node_json(node) for node in result.overrides],
-            "overriddenBy": [render.node_json(node) for node in result.overridden_by],
+            "reached": [reached_json(each) for each in result.reached],
+            "overrides": [node_json(node) for node in result.overrides],
+            "overriddenBy": [node_json(node) for node in result.overridden_by],
         }
         render.print_walk(result, *words, is_backward=verb != "deps")
 
@@ -133,13 +133,13 @@ def symbol(call: Invocation, target: str) -> Reply:
         "signature": node.signature,
         "doc": node.doc,
         "isStale": node.is_stale,
-        "members": [render.node_json(each) for each in card.members],
-        "usedBy": [render.reached_json(each) for each in card.callers],
-        "uses": [render.reached_json(each) for each in card.calls],
-        "tests": [render.reached_json(each) for each in card.tests],
+        "members": [node_json(each) for each in card.members],
+        "usedBy": [reached_json(each) for each in card.callers],
+        "uses": [reached_json(each) for each in card.calls],
+        "tests": [reached_json(each) for each in card.tests],
         "dependents": card.dependents,
         "commits": card.commits,
-        "changesWith": [render.cochange_json(each) for each in card.changes_with],
+        "changesWith": [cochange_json(each) for each in card.changes_with],
         "known": [
             {
                 "kind": link.kind,
@@ -268,8 +268,7 @@ def entries(call: Invocation, limit: int) -> Reply:
         found = asking.entry_points(limit)
     yield {
         "entryPoints": [
-            render.node_json(each.node) | {"why": each.why, "reaches": each.reaches}
-            for each in found
+            node_json(each.node) | {"why": each.why, "reaches": each.reaches} for each in found
         ]
     }
     output.table(
@@ -288,7 +287,7 @@ def cochange(call: Invocation, file: str, limit: int) -> Reply:
     with _query(call) as (_, asking):
         asking.history.read()
         found = asking.cochange(file, limit)
-    yield {"file": file, "files": [render.cochange_json(each) for each in found]}
+    yield {"file": file, "files": [cochange_json(each) for each in found]}
     output.table(
         ("confidence", "together", "file", "last"),
         [
@@ -319,7 +318,7 @@ def modules(call: Invocation, folders: tuple[str, ...], describe: bool, limit: i
                 "isStale": each.is_stale,
                 "files": each.files,
                 "symbols": each.symbols,
-                "central": [render.node_json(node) for node in each.central],
+                "central": [node_json(node) for node in each.central],
                 "uses": [{"path": path, "edges": count} for path, count in each.uses],
                 "usedBy": [{"path": path, "edges": count} for path, count in each.used_by],
                 "entryPoints": list(each.entry_points),
