@@ -202,10 +202,18 @@ def test_a_session_that_another_project_key_has_too_stays_said(memory, store):
     assert memory.threads.list() == []
 
 
-def test_an_erased_message_leaves_the_session(memory, store):
-    append(store, [user("the first heron"), user("stays")])
-    memory.privacy.erase(messages=[memory.messages.list(thread_id=SESSION)[0].id])
+@pytest.mark.parametrize("way", ["messages", "text"])
+def test_an_erased_message_leaves_the_session_and_what_repeats_it(memory, store, way):
+    said_first = "we saw the first heron of the year"
+    repeats = {"type": "last-prompt", "lastPrompt": said_first}
+    append(store, [user(said_first), user("stays"), repeats])
+    (message, _) = memory.messages.list(thread_id=SESSION)
+    target = {"messages": [message.id]} if way == "messages" else {"text": "first heron"}
+    assert memory.privacy.erase(**target).traces == ()
     assert [each["message"]["content"] for each in load(store)] == ["stays"]
+    append(store, [user("goes on")])
+    (summary,) = asyncio.run(store.list_session_summaries(KEY["project_key"]))
+    assert summary["data"]["first_prompt"] == "stays"
 
 
 def test_the_sdk_reads_and_forks_a_stored_session(memory, store, tmp_path):

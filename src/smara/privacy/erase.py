@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from smara.behavior.store import BehaviorStore
@@ -100,6 +100,7 @@ class Eraser:
         self._forget_observed()
         self._renew()
         self._put_pages()
+        self._unquote()
         for name, kind in _INDEXED:
             self._database.records.remove(self._session, kind, sorted(self._walk.rows[name]))
         for no in sorted(self._walk.rows["messages"]):
@@ -332,6 +333,14 @@ class Eraser:
             (json.dumps(metadata, separators=(",", ":")), title, thread_no),
         )
 
+    def _unquote(self) -> None:
+        """Take texts that repeat what goes out of what frameworks keep beside their entries."""
+        staying = self._walk.quotes.keys() - self._walk.rows["framework_streams"]
+        for no, data in self._walk.among("framework_streams", "no", staying, "t.no, t.data"):
+            left = _without(json.loads(data), self._walk.quotes[no])
+            text = json.dumps(left, separators=(",", ":"))
+            self._run("UPDATE framework_streams SET data = ? WHERE no = ?", (text, no))
+
     def _clear_names(self, person: str | None) -> None:
         """Take names of erased rows, and of an erased person, out of rows that stay."""
         walk = self._walk
@@ -451,3 +460,14 @@ def write_receipt(
         " VALUES (?, ?, ?, ?, ?, 'removed')",
         (name, erased_at, actor, " ".join(target), counts),
     )
+
+
+def _without(value: Any, texts: Collection[str]) -> Any:
+    """Return a value without the texts that hold others; ``None`` for such a text itself."""
+    if isinstance(value, dict):
+        pairs = ((key, _without(each, texts), each) for key, each in value.items())
+        return {key: left for key, left, each in pairs if left is not None or each is None}
+    if isinstance(value, list):
+        return [_without(each, texts) for each in value]
+    is_quote = isinstance(value, str) and any(text in value.lower() for text in texts)
+    return None if is_quote else value

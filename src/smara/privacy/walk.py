@@ -34,7 +34,7 @@ TEXTS: Mapping[str, tuple[str, ...]] = {
 """The columns with the words of each record, by which its traces are found."""
 OWN = ("messages", "memories", "tasks", "working_memory", "commits")
 """Tables of what was said or written for itself."""
-COPIES = ("moment_receipts",)
+COPIES = ("moment_receipts", "framework_entries")
 """Tables whose rows repeat the words of others; one that repeats erased words goes with them."""
 _FROM_REPOSITORY = ("commits", "commit_files", "commit_state")
 """Tables that are read again from the repository: they go with their project alone."""
@@ -77,6 +77,8 @@ class Walk:
         """Conditions for rows without numbers: table, condition on ``t``, values."""
         self.renamed: set[int] = set()
         """Threads that stay without their title and metadata."""
+        self.quotes: dict[int, set[str]] = {}
+        """Texts to take out of what frameworks keep beside their entries, by stream."""
         self.sessions: set[str] = set()
         self.rewound: dict[tuple[int, int], int] = {}
         """The first message to observe again, by record and thread."""
@@ -159,6 +161,8 @@ class Walk:
             where, values = self._holding(table, text)
             if table.name == "threads":
                 self.renamed |= self.select("threads", where, *values)
+            elif table.name == "framework_streams":
+                self._quote(self.select(table.name, where, *values), text)
             elif table.name not in _FROM_REPOSITORY:
                 self._choose_by(table, where, values)
 
@@ -277,8 +281,13 @@ class Walk:
                 if name in COPIES and is_own:
                     self.add(name, numbers)
                 staying[name] |= numbers
+            self._quote(found["framework_streams"], sample)
         counts = {name: len(staying[name] - self.rows[name]) for name in OWN}
         return {name: count for name, count in counts.items() if count}
+
+    def _quote(self, streams: Iterable[int], text: str) -> None:
+        for no in streams:
+            self.quotes.setdefault(no, set()).add(text.lower())
 
     def _where(self, table: TableSpec, text: str) -> tuple[Any, ...]:
         where, values = self._holding(table, text)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from claude_agent_sdk.types import HookEvent
 
 FRAMEWORK = "claude-agent"
-_SUMMARY = "summary"
+_SUMMARY, _FIELDS = "summary", "fields"
 _Value = TypeVar("_Value")
 
 
@@ -100,14 +100,7 @@ class SmaraSessionStore:
 
     async def list_session_summaries(self, project_key: str) -> list[SessionSummaryEntry]:
         """Return the summaries of the sessions of a project key."""
-        return [
-            {
-                "session_id": session_id,
-                "mtime": stream.updated_at,
-                "data": dict(stream.data.get(_SUMMARY, {})),
-            }
-            for session_id, stream in await _in_thread(self._sessions, project_key)
-        ]
+        return await _in_thread(self._summaries, project_key)
 
     async def delete(self, key: SessionKey) -> None:
         """Delete a session with its sub-agents, or one sub-agent."""
@@ -121,11 +114,13 @@ class SmaraSessionStore:
 
     def _append(self, key: SessionKey, entries: Sequence[SessionStoreEntry]) -> None:
         def fold(data: Mapping[str, Any], fresh: Sequence[SdkEntry]) -> Mapping[str, Any]:
+            if data and not _is_whole(data):
+                return data
             before: SessionSummaryEntry | None = None
-            if _SUMMARY in data:
+            if data:
                 before = {"session_id": key["session_id"], "mtime": 0, "data": data[_SUMMARY]}
-            folded = fold_session_summary(before, key, [each.body for each in fresh])
-            return {**data, _SUMMARY: folded["data"]}
+            folded = fold_session_summary(before, key, [each.body for each in fresh])["data"]
+            return {_SUMMARY: folded, _FIELDS: sorted(folded)}
 
         times = (milliseconds(each.get("timestamp")) for each in entries)
         thread = replace(
@@ -144,6 +139,19 @@ class SmaraSessionStore:
         prefix = f"{_escaped(project_key)}/"
         named = [(each.key.removeprefix(prefix), each) for each in self._streams.list(prefix)]
         return [(_unescaped(name), each) for name, each in named if "/" not in name]
+
+    def _summaries(self, project_key: str) -> list[SessionSummaryEntry]:
+        summaries: list[SessionSummaryEntry] = []
+        for session_id, stream in self._sessions(project_key):
+            if _is_whole(stream.data):
+                summary = dict(stream.data[_SUMMARY])
+            else:
+                entries = [each.body for each in self._streams.entries(stream.key)]
+                summary = fold_session_summary(None, _key(stream.key), entries)["data"]
+            summaries.append(
+                {"session_id": session_id, "mtime": stream.updated_at, "data": summary}
+            )
+        return summaries
 
     def _delete(self, key: SessionKey) -> None:
         names = [_name(key)]
@@ -216,6 +224,11 @@ class _SessionSource:
             yield from self._transcript.take(line)
         else:
             yield line
+
+
+def _is_whole(data: Mapping[str, Any]) -> bool:
+    """Return False if an erase took something out of a summary."""
+    return sorted(data.get(_SUMMARY, {})) == data.get(_FIELDS)
 
 
 def _name(key: SessionKey | SessionListSubkeysKey) -> str:
