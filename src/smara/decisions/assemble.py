@@ -28,8 +28,8 @@ from smara.decisions.utterances import (
     sentences,
 )
 
-SURE, LIKELY, POSSIBLE = 0.93, 0.5, 0.1
-"""A sentence that is a decision by itself, one that belongs to one, and one that may."""
+SURE, LIKELY, POSSIBLE = 0.8, 0.5, 0.1
+"""A sentence that begins a decision, one that belongs to one, and one that may."""
 HINT = 0.3
 """A statement that is one if it is said in two sessions."""
 TALK = 0.5
@@ -241,7 +241,8 @@ def _draft(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed], mean: float)
         # A talk begins with what is wrong; the rule comes after.
         if (weight >= LIKELY or in_talk >= POSSIBLE or each in plainly) and content_terms(each.text)
     ]
-    if not chosen or (score < SURE and len(chosen) < 2):
+    # One sentence amid work is a request as often as a rule; who settles something says more.
+    if len(chosen) < 2 and not (chosen and plainly):
         return None
     surest, best = max(stated, key=lambda pair: max(pair[0], SURE * _is_said_plainly(*pair)))
     surest = max(surest, SURE * _is_said_plainly(surest, best))
