@@ -367,10 +367,10 @@ MOST_FILES = 422
 MOST_FUNCTIONS = 4_770
 MOST_STATEMENTS = 52_900
 MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
-    "adapters/sdk": (16, 360, 3_000),
+    "adapters/sdk": (24, 480, 4_000),
     "commits": (10, 95, 1_050),
     "decisions": (13, 135, 1_430),
-    "frameworks": (8, 90, 800),
+    "frameworks": (10, 120, 1_000),
     "feed": (3, 8, 90),
     "privacy": (36, 455, 5_080),
     "prompt": (8, 70, 650),

@@ -73,7 +73,9 @@ from smara.database.session import Session
 from smara.decisions.decisions import Progress
 from smara.decisions.models import Decision, DecisionPage, DecisionReport
 from smara.feed.models import FeedPage
+from smara.frameworks.items import FrameworkItems
 from smara.frameworks.models import EntryReader, StreamReader
+from smara.frameworks.states import RunStates
 from smara.frameworks.streams import Streams
 from smara.knowledge.audit import Audit
 from smara.knowledge.decay import ConfidenceNow, FileHistory, Staleness
@@ -888,6 +890,8 @@ class AsyncFrameworks:
         self, framework: str, read: EntryReader | StreamReader, *, is_redacted: bool = ...
     ) -> Streams: ...
     async def holders(self, threads: Sequence[str]) -> dict[str, set[tuple[str, str]]]: ...
+    async def items(self, framework: str, *, is_redacted: bool = ...) -> FrameworkItems: ...
+    async def states(self, framework: str) -> RunStates: ...
 
 class AsyncLinks:
     async def claim(

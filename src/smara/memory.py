@@ -154,8 +154,8 @@ class Memory:
             query: What to look for.
             limit: The most hits to return, from 1 to 1,000.
             sources: Where to look: any of ``messages``, ``observations``, ``memories``,
-                ``tasks``, ``working``, ``code``, ``commits``. Without it, code is searched only if
-                the query names code or nothing else answers.
+                ``tasks``, ``working``, ``code``, ``commits``, ``items``. Without it, code is
+                searched only if the query names code or nothing else answers.
             thread_id: Only what belongs to this thread.
             resource_id: Only what belongs to this resource.
             role: Only messages of this role or these roles.

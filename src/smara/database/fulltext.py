@@ -106,7 +106,9 @@ def join_terms(conditions: Iterable[str]) -> str:
     return "".join(f" AND {condition}" for condition in conditions)
 
 
-RecordKind = Literal["task", "observation", "memory", "working", "code", "commit", "decision"]
+RecordKind = Literal[
+    "task", "observation", "memory", "working", "code", "commit", "decision", "item"
+]
 KIND_CODES: dict[RecordKind, int] = {
     "task": 1,
     "observation": 2,
@@ -115,6 +117,7 @@ KIND_CODES: dict[RecordKind, int] = {
     "code": 5,
     "commit": 6,
     "decision": 7,
+    "item": 8,
 }
 """The number that stands for a kind in a row number."""
 KINDS: dict[int, RecordKind] = {code: kind for kind, code in KIND_CODES.items()}

@@ -40,6 +40,12 @@ _EXPECTED: tuple[tuple[RecordKind, str, str, str], ...] = (
     ("code", "code_chunks", "true", "code lacks {} pieces"),
     ("commit", "commits", "true", "commits lacks {} of them"),
     (
+        "item",
+        "framework_items",
+        "(r.searched_fields IS NULL OR r.searched_fields <> '[]')",
+        "items of frameworks lacks {} of them",
+    ),
+    (
         "decision",
         "(SELECT m.no FROM decisions d JOIN memories m ON m.no = d.memory_no"
         " WHERE m.deprecated_at IS NULL)",

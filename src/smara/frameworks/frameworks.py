@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from smara.database.projects import ProjectContext
+from smara.frameworks.items import FrameworkItems
 from smara.frameworks.models import EntryReader, StreamReader
+from smara.frameworks.states import RunStates
 from smara.frameworks.store import FrameworkStore
 from smara.frameworks.streams import Streams
 from smara.messages.messages import Messages
@@ -57,3 +59,26 @@ class Frameworks:
             for thread_id, framework, key in store.holders(session, threads):
                 found.setdefault(thread_id, set()).add((framework, key))
         return found
+
+    def items(self, framework: str, *, is_redacted: bool = True) -> FrameworkItems:
+        """Open the values of a framework.
+
+        Args:
+            framework: The framework's name, for example ``langgraph``.
+            is_redacted: False to store values with the secrets in them.
+
+        Returns:
+            The values; nothing is stored yet.
+        """
+        return FrameworkItems(self._project, framework=framework, is_redacted=is_redacted)
+
+    def states(self, framework: str) -> RunStates:
+        """Open where the runs of a framework stand.
+
+        Args:
+            framework: The framework's name, for example ``langgraph``.
+
+        Returns:
+            The states; nothing is stored yet.
+        """
+        return RunStates(self._project, self._threads, framework=framework)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -77,3 +77,49 @@ class StreamReader(Protocol):
 
         Entries may come again, from several processes at once: client ids must stay the same.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A value under a name in a namespace, as it was handed over after redaction."""
+
+    no: int
+    id: str
+    framework: str
+    namespace: tuple[str, ...]
+    name: str
+    value: Any
+    fields: tuple[str, ...] | None = None
+    """The framework's names of what is searched in it; ``None`` for all, empty for nothing."""
+    revision: int = 1
+    """Counts the changes; 1 for one that was never changed."""
+    ttl_seconds: float | None = None
+    expires_at: int | None = None
+    created_at: int = 0
+    updated_at: int = 0
+
+    @property
+    def content(self) -> str:
+        """The texts in its value, a line each."""
+        return "\n".join(texts_in(self.value))
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Yield the texts in a value, however deep."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        value = value.values()
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        for each in value:
+            yield from texts_in(each)
+
+
+@dataclass(frozen=True, slots=True)
+class NewItem:
+    """A value on its way in, checked and redacted; made by ``FrameworkItems.prepare``."""
+
+    value: Any
+    text: str
+    fields: tuple[str, ...] | None = None
+    ttl_seconds: float | None = None

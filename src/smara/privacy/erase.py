@@ -37,6 +37,7 @@ _INDEXED: tuple[tuple[str, RecordKind], ...] = (
     ("memories", "decision"),
     ("working_memory", "working"),
     ("commits", "commit"),
+    ("framework_items", "item"),
 )
 _ACTORS = (
     ("tasks", "assignee"), ("task_events", "actor"), ("memory_events", "actor"),

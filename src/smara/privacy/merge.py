@@ -65,6 +65,7 @@ _KINDS: Mapping[str, tuple[RecordKind, VectorKind | None]] = {
     "memories": ("memory", "memory"),
     "working_memory": ("working", "working"),
     "commits": ("commit", None),
+    "framework_items": ("item", None),
     "decisions": ("decision", None),
 }
 _MOST_NAMED = 20

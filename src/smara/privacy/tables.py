@@ -22,7 +22,7 @@ _OWNERS: Mapping[str, str] = MappingProxyType({"memory": "memories", "observatio
 _COMPACT = frozenset(
     {
         "threads", "messages", "tasks", "memories",
-        "framework_streams", "framework_entries", "framework_items",
+        "framework_streams", "framework_entries", "framework_items", "framework_states",
     }
 )  # fmt: skip
 JSON_COLUMNS = frozenset(
@@ -31,6 +31,7 @@ JSON_COLUMNS = frozenset(
         "evidence", "work_unit", "data", "review_reasons", "details", "lines",
         "mode_specific", "extracted", "warnings", "signs", "functions", "renames",
         "task_type_breakdown", "sessions", "schema", "entry", "item",
+        "searched_fields",
     }
 )  # fmt: skip
 """Columns of text that hold JSON, in every table that has them."""
@@ -295,6 +296,8 @@ TABLES: tuple[TableSpec, ...] = (
           times=_SPAN, changed="updated_at"),
     TableSpec("framework_entries", "entries of frameworks",
           refs={"stream_no": "framework_streams", "message_no": "messages"}, owner="stream_no",
+          times=("created_at",)),
+    TableSpec("framework_states", "states of runs", refs=_THREAD, owner="thread_no",
           times=("created_at",)),
     TableSpec("framework_items", "values of frameworks", times=_SPAN,
         keep=Keep(why="the framework deletes them, or gave them a time to live"),

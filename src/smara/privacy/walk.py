@@ -328,6 +328,8 @@ class Walk:
         self._add_receipts("messages", numbers)
         entries = self.numbers("framework_entries", "message_no", numbers)
         self.add("framework_entries", entries)
+        # What a run's state holds cannot be read here: it goes with any message of its thread.
+        self.add("framework_states", self.numbers("framework_states", "thread_no", set(by_thread)))
 
     def _unobserve(self, thread_no: int, seqs: Sequence[int]) -> None:
         """Add what was made of messages of a thread that stays."""

@@ -189,12 +189,13 @@ class Index:
         )
 
     def _index_records(self, session: Session, newest: Mapping[str, int]) -> None:
-        """Put tasks, observations, memories, pages and commits of every project into the index.
+        """Put the records of every project into the index: tasks, memories, commits and so on.
 
         Those of each table whose number is above the one in ``newest``.
         """
         from smara.commits.store import commit_terms, indexed_commits
         from smara.decisions.store import decision_terms, indexed_decisions
+        from smara.frameworks.item_store import indexed_items, item_terms
         from smara.knowledge.store import indexed_memories, memory_terms
         from smara.observations.store import indexed_observations, observation_terms
         from smara.tasks.change import task_terms
@@ -209,6 +210,7 @@ class Index:
             ("working", "working_memory", indexed_pages, lambda terms: terms),
             ("commit", "commits", indexed_commits, commit_terms),
             ("decision", "decisions", indexed_decisions, decision_terms),
+            ("item", "framework_items", indexed_items, item_terms),
         )
         for kind, table, read, terms_of in sources:
             for no, project_no, record in read(session, newest.get(table, 0)):

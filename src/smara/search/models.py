@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 
 Source = Literal[
-    "raw", "compacted", "observation", "reflection", "memory", "task", "working", "code", "commit"
-]
+    "raw", "compacted", "observation", "reflection", "memory", "task", "working", "code", "commit",
+    "item",
+]  # fmt: skip
 KINDS: dict[str, tuple[str, ...]] = {
     "messages": ("raw", "compacted"),
     "observations": ("observation", "reflection"),
@@ -27,6 +28,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "working": ("working",),
     "code": ("code",),
     "commits": ("commit",),
+    "items": ("item",),
 }
 """What may be searched, and the sources that the hits of each say they come from."""
 SOURCES: tuple[str, ...] = tuple(

@@ -7,7 +7,7 @@ a source only counts and loads its rows. Hits that name code carry a freshness v
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from smara.core import log
@@ -23,6 +23,7 @@ from smara.search.weights import WEIGHTS, Weights, WordWeights
 
 if TYPE_CHECKING:
     from smara.commits.store import CommitStore
+    from smara.frameworks.item_store import ItemStore
     from smara.knowledge.store import KnowledgeStore
     from smara.meaning.models import Vector
     from smara.meaning.query import Meaning
@@ -234,11 +235,11 @@ class RecordFinder:
         close: dict[int, float] = {}
         kind = self._source.kind
         # Commits have no vectors: their messages name what they are about. A decision is found as
-        # the memory that it is.
+        # the memory that it is. Items of frameworks have vectors of the framework's own.
         if (
             vector is not None
             and self._meaning is not None
-            and (kind != "commit" and kind != "decision")
+            and (kind != "commit" and kind != "decision" and kind != "item")
         ):
             close = dict(self._meaning.nearest(session, kind, vector, max(NEAREST, most)))
             close |= self._meaning.scores(
@@ -411,14 +412,13 @@ class MemorySource:
         return found
 
 
+@dataclass
 class WorkingSource:
     """The pages of working memory."""
 
+    _store: WorkingStore
     kind: RecordKind = "working"
     sources: tuple[str, ...] = ("working",)
-
-    def __init__(self, store: WorkingStore) -> None:
-        self._store = store
 
     def total(self, session: Session) -> int:
         return self._store.count(session)
@@ -442,14 +442,13 @@ class WorkingSource:
         }
 
 
+@dataclass
 class CommitSource:
     """The commits of the history."""
 
+    _store: CommitStore
     kind: RecordKind = "commit"
     sources: tuple[str, ...] = ("commit",)
-
-    def __init__(self, store: CommitStore) -> None:
-        self._store = store
 
     def total(self, session: Session) -> int:
         return self._store.state(session).total
@@ -470,4 +469,32 @@ class CommitSource:
                 files=commit.files[:10],
             )
             for no, commit in self._store.by_numbers(session, numbers).items()
+        }
+
+
+@dataclass
+class ItemSource:
+    """The values that agents put into a framework's store: words of an agent."""
+
+    _store: ItemStore
+    _clock: Clock
+    kind: RecordKind = "item"
+    sources: tuple[str, ...] = ("item",)
+
+    def total(self, session: Session) -> int:
+        return self._store.count(session)
+
+    def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
+        return {
+            no: Hit(
+                item.id,
+                "item",
+                item.content,
+                resource_id="/".join(item.namespace) or None,
+                created_at=item.updated_at,
+                metadata={"framework": item.framework, "name": item.name, "by": "agent"},
+                title=item.name,
+                is_trusted=False,
+            )
+            for no, item in self._store.by_numbers(session, numbers, self._clock.now_ms()).items()
         }

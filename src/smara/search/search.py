@@ -23,6 +23,7 @@ from smara.database.database import Session
 from smara.database.fulltext import Within
 from smara.database.projects import ProjectContext
 from smara.errors import DeadlineError, InvalidInputError, SmaraError
+from smara.frameworks.item_store import ItemStore
 from smara.knowledge.store import KnowledgeStore
 from smara.messages.models import ROLES
 from smara.messages.store import MessageStore
@@ -55,6 +56,7 @@ from smara.search.records import (
     CodeJudge,
     CommitSource,
     Find,
+    ItemSource,
     MemorySource,
     ObservationSource,
     RecordFinder,
@@ -91,6 +93,7 @@ def record_finders(
         MemorySource(KnowledgeStore.seen_by(project), project.clock, freshness),
         WorkingSource(WorkingStore(database, scope)),
         CommitSource(CommitStore(database, scope)),
+        ItemSource(ItemStore(database, scope), project.clock),
     ]
     finders: list[CodeFinder] = []
 
@@ -196,8 +199,8 @@ class Search:
             query: The query.
             limit: How many hits, at most 1,000.
             sources: Any of ``messages``, ``observations``, ``memories``, ``tasks``, ``working``,
-                ``commits``, ``code``. Without it, all but code, which is searched only if the query
-                names code (a name, a path, "who calls") or if nothing else answers.
+                ``commits``, ``items``, ``code``. Without it, all but code, which is searched only
+                if the query names code (a name, a path, "who calls") or if nothing else answers.
             thread_id: Only hits of this thread.
             resource_id: Only hits of this resource.
             role: Only messages of these roles.

@@ -41,6 +41,7 @@ CREATE TABLE framework_items (
   namespace   TEXT NOT NULL,
   name        TEXT NOT NULL,
   item        TEXT NOT NULL,
+  searched_fields TEXT,
   revision    INTEGER NOT NULL DEFAULT 1,
   ttl_seconds REAL,
   expires_at  INTEGER,
@@ -55,8 +56,28 @@ CREATE INDEX framework_items_by_expiry ON framework_items (project_no, expires_a
 CREATE TABLE framework_vectors (
   project_no INTEGER NOT NULL REFERENCES projects (no),
   item_no    INTEGER NOT NULL REFERENCES framework_items (no) ON DELETE CASCADE,
+  space      TEXT NOT NULL,
   field      TEXT NOT NULL,
   position   INTEGER NOT NULL,
   vector     BLOB NOT NULL,
   PRIMARY KEY (item_no, field, position)
 ) STRICT, WITHOUT ROWID;
+
+-- Where the runs of a framework stand: opaque parts that belong to a thread, and go with it.
+CREATE TABLE framework_states (
+  no         INTEGER PRIMARY KEY,
+  project_no INTEGER NOT NULL REFERENCES projects (no),
+  id         TEXT NOT NULL,
+  thread_no  INTEGER NOT NULL REFERENCES threads (no) ON DELETE CASCADE,
+  framework  TEXT NOT NULL,
+  key        TEXT NOT NULL,
+  kind       TEXT NOT NULL,
+  namespace  TEXT NOT NULL,
+  name       TEXT NOT NULL,
+  part       TEXT NOT NULL,
+  entry      TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  UNIQUE (project_no, id),
+  UNIQUE (project_no, framework, key, kind, namespace, name, part)
+) STRICT;
+CREATE INDEX framework_states_of_thread ON framework_states (thread_no);
