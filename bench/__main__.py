@@ -1,5 +1,5 @@
 """``python -m bench [append|search|processes|tasks|calls|observe|steps|hooks|watch|say|embed|code|
-decisions|copy|export] [--small] [--large]``
+decisions|copy|export|adapters] [--small] [--large]``
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bench.measure import Report
 
 _PARTS = [
     "append", "processes", "search", "tasks", "calls", "observe", "steps", "hooks", "watch", "say",
-    "embed", "code", "decisions", "copy", "export",
+    "embed", "code", "decisions", "copy", "export", "adapters",
 ]  # fmt: skip
 
 
@@ -99,6 +99,10 @@ def main() -> int:
 
                 sizes = exporting.LARGE if options.large else exporting.SIZES
                 exporting.run(folder, report, sizes[:1] if options.small else sizes)
+            elif part == "adapters":
+                from bench import adapting
+
+                adapting.run(folder, report)
             else:
                 parser.error(f"unknown part {part}; choose from {', '.join(_PARTS)}")
     report.write(options.out)

@@ -22,6 +22,11 @@ PRINTED = {
         "Done. Knew the rule: True\nDone, too. Knew the rule: True\n"
         "4 items, none of them by memory\n"
     ),
+    "langgraph_store": (
+        "2 Nice to meet you.\n4 Darjeeling, as you like it.\n"
+        "item I drink Darjeeling tea in the morning\nraw I drink Darjeeling tea in the morning\n"
+        "raw Darjeeling, as you like it.\n"
+    ),
     "pydantic_ai_memory": (
         "1 message(s); knows the rule: True\n3 message(s); knows the rule: True\n"
     ),

@@ -108,7 +108,7 @@ class ItemStore(ProjectStore):
     def searched_numbers(
         self, session: Session, framework: str, prefix: Sequence[str], now_ms: int
     ) -> list[int]:
-        """Return the numbers of the searchable items of a namespace and below, newest first."""
+        """Return the numbers of searchable items below a prefix, newest first."""
         rows = self.rows(
             session,
             f"{_NUMBERS}{_LIVE}{_BELOW if prefix else ''}{_SEARCHED} ORDER BY {_NEWEST}",
@@ -148,7 +148,7 @@ class ItemStore(ProjectStore):
         return [from_path(row[0]) for row in rows]
 
     def write(self, session: Session, item: Item, text: str) -> Item:
-        """Insert an item or replace the one of its name; return it as it is then."""
+        """Insert or replace an item; return it as it is then."""
         searched = None if item.fields is None else json.dumps(list(item.fields))
         row = session.one(
             self.sql(
@@ -226,7 +226,7 @@ class ItemStore(ProjectStore):
     def put_vectors(
         self, session: Session, no: int, space: str, vectors: Sequence[tuple[str, int, bytes]]
     ) -> None:
-        """Replace the vectors of an item: by field and position, of one space."""
+        """Replace the vectors of an item."""
         self.run(
             session, "DELETE FROM framework_vectors WHERE project_no = :project AND item_no = ?", no
         )
@@ -240,7 +240,7 @@ class ItemStore(ProjectStore):
     def vectors_below(
         self, session: Session, framework: str, prefix: Sequence[str], *, space: str, now_ms: int
     ) -> list[tuple[int, bytes]]:
-        """Return the vectors of a namespace and those below it, with the items' numbers."""
+        """Return the vectors below a prefix, with the items' numbers."""
         rows = self.rows(
             session,
             "SELECT i.no, v.vector FROM framework_items i JOIN framework_vectors v"

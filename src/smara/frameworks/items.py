@@ -1,4 +1,4 @@
-"""Keep a framework's values: each under a name in a namespace, exactly as handed over.
+"""Keep a framework's values, each under a name in a namespace.
 
 A namespace is a path of labels; what is listed under a path is also what stands below it, by whole
 labels. Values may expire: then they are gone at once, and `sweep` removes the rows. What an agent
@@ -26,7 +26,10 @@ _BATCH = 500
 
 
 class FrameworkItems:
-    """The values of one framework in one project. Safe for threads and processes."""
+    """The values of one framework in one project.
+
+    Safe for threads and processes.
+    """
 
     def __init__(
         self, project: ProjectContext, *, framework: str, is_redacted: bool = True
@@ -108,7 +111,9 @@ class FrameworkItems:
         ttl_seconds: float | None = None,
         revision: int | None = None,
     ) -> Item:
-        """Put a value in place of the one of this name; twice is the same as once.
+        """Put a value in place of the one of this name.
+
+        Twice is the same as once.
 
         Args:
             namespace: The labels of its path.
@@ -137,7 +142,7 @@ class FrameworkItems:
     def list(
         self, prefix: Sequence[str] = (), *, limit: int | None = None, offset: int = 0
     ) -> builtins.list[Item]:
-        """Return the items of a namespace and those below it, by namespace and name."""
+        """Return the items below a prefix, by namespace and name."""
         with self.read() as items:
             every = items.iterate(prefix, is_newest_first=False)
             return _slice(every, limit, offset)
@@ -177,7 +182,7 @@ class ItemBatch:
     def iterate(
         self, prefix: Sequence[str] = (), *, is_newest_first: bool = True
     ) -> Iterator[Item]:
-        """Yield the items of a namespace and those below it, read in parts."""
+        """Yield the items below a prefix, read in parts."""
         offset = 0
         while True:
             items = self._store.page(
@@ -202,11 +207,11 @@ class ItemBatch:
         limit: int | None = None,
         offset: int = 0,
     ) -> builtins.list[Item]:
-        """Return the items of a namespace and those below it, newest first."""
+        """Return the items below a prefix, newest first."""
         return _slice(filter(includes, self.iterate(prefix)), limit, offset)
 
     def searched_numbers(self, prefix: Sequence[str] = ()) -> builtins.list[int]:
-        """Return the numbers of the searchable items of a namespace and below, newest first."""
+        """Return the numbers of searchable items below a prefix, newest first."""
         return self._store.searched_numbers(self.session, self._framework, prefix, self._now)
 
     def by_numbers(self, numbers: Sequence[int]) -> Mapping[int, Item]:
@@ -260,13 +265,13 @@ class ItemBatch:
         self._store.put_vectors(self.session, item.no, space, vectors)
 
     def vectors(self, space: str, prefix: Sequence[str] = ()) -> builtins.list[tuple[int, bytes]]:
-        """Return the vectors of a space in a namespace and below, with the items' numbers."""
+        """Return a space's vectors below a prefix, with the items' numbers."""
         return self._store.vectors_below(
             self.session, self._framework, prefix, space=space, now_ms=self._now
         )
 
     def without_vectors(self, space: str, prefix: Sequence[str], limit: int) -> builtins.list[Item]:
-        """Return searchable items of a namespace and below that lack vectors of a space."""
+        """Return searchable items below a prefix that lack a space's vectors."""
         return self._store.without_vectors(
             self.session, self._framework, prefix, space=space, now_ms=self._now, limit=limit
         )

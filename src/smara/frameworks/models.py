@@ -81,7 +81,7 @@ class StreamReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A value under a name in a namespace, as it was handed over after redaction."""
+    """A value under a name in a namespace, after redaction."""
 
     no: int
     id: str

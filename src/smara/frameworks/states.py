@@ -1,4 +1,4 @@
-"""Keep where a framework's runs stand, so that they can go on: opaque parts of a thread.
+"""Keep where a framework's runs stand, so that they can go on.
 
 A state has a kind, a namespace, a name and a part, all named by the framework, and a body that
 only the framework can read. It belongs to a thread of the same name as the framework's, and goes
@@ -50,7 +50,10 @@ class RunState:
 
 
 class RunStates:
-    """The states of a framework's runs in one project. Safe for threads and processes."""
+    """The states of a framework's runs in one project.
+
+    Safe for threads and processes.
+    """
 
     def __init__(self, project: ProjectContext, threads: Threads, *, framework: str) -> None:
         """Open the states of a framework.
@@ -67,7 +70,7 @@ class RunStates:
         self._made: set[str] = set()
 
     def thread_id(self, key: str) -> str:
-        """Return the id of the thread to which the states of a key belong."""
+        """Return the id of the thread of a key."""
         return f"{self._framework}:{key}"
 
     @contextmanager
@@ -83,7 +86,9 @@ class RunStates:
             yield StateBatch(session, self._store, self._project, self._framework)
 
     def put(self, key: str, states: Sequence[RunState], *, replaces: bool = True) -> None:
-        """Put states of a thread in one transaction; the thread is made on first use.
+        """Put states of a thread in one transaction.
+
+        The thread is made on first use.
 
         Args:
             key: The framework's name of the thread.

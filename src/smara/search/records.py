@@ -474,7 +474,7 @@ class CommitSource:
 
 @dataclass
 class ItemSource:
-    """The values that agents put into a framework's store: words of an agent."""
+    """The values that agents put into a framework's store."""
 
     _store: ItemStore
     _clock: Clock

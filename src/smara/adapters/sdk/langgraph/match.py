@@ -12,14 +12,14 @@ _KEY = re.compile(r"[\w.\-]+")
 _NOTHING = object()
 
 
-def check_filter(wanted: Mapping[str, Any] | None) -> None:
-    """Refuse a filter with keys that are no names, or with unknown operators.
+def check_filter(conditions: Mapping[str, Any] | None) -> None:
+    """Refuse a filter with invalid keys or unknown operators.
 
     Raises:
         ValueError: If a key has other characters than letters, digits, ``_``, ``.`` and ``-``,
             or an operator is not one of LangGraph's.
     """
-    for key, condition in (wanted or {}).items():
+    for key, condition in (conditions or {}).items():
         if not isinstance(key, str) or not _KEY.fullmatch(key):
             raise ValueError(
                 f"Invalid filter key: {key!r}. Use letters, digits, underscores, dots, hyphens."
@@ -30,13 +30,13 @@ def check_filter(wanted: Mapping[str, Any] | None) -> None:
                     raise ValueError(f"Unsupported operator: {operator}. Use {list(_OPERATORS)}.")
 
 
-def matches(value: Any, wanted: Mapping[str, Any] | None) -> bool:
+def matches(value: Any, conditions: Mapping[str, Any] | None) -> bool:
     """Return True if a value meets every condition of a filter.
 
     >>> matches({"user": {"age": 7}}, {"user.age": {"$gte": 7}})
     True
     """
-    return all(_meets(_at(value, key), condition) for key, condition in (wanted or {}).items())
+    return all(_meets(_at(value, key), condition) for key, condition in (conditions or {}).items())
 
 
 def _at(value: Any, path: str) -> Any:
@@ -129,4 +129,4 @@ def _fits(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
         return False
     is_suffix = condition.match_type == "suffix"
     part = namespace[len(namespace) - len(path) :] if is_suffix else namespace[: len(path)]
-    return all(wanted in ("*", label) for label, wanted in zip(part, path, strict=True))
+    return all(each in ("*", label) for label, each in zip(part, path, strict=True))

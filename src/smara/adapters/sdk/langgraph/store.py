@@ -64,18 +64,21 @@ class _Plan:
 
     @property
     def texts(self) -> list[str]:
-        """What is embedded as documents, in order."""
+        """The texts to embed as documents, in order."""
         fields = [*(each for _, each in self.puts.values()), *(each for _, each in self.late)]
         return [text for each in fields for _, _, text in each]
 
     @property
     def queries(self) -> list[str]:
-        """What is embedded as queries, in order."""
+        """The texts to embed as queries, in order."""
         return [op.query for op in self.ops if isinstance(op, SearchOp) and op.query]
 
 
 class SmaraStore(BaseStore):
-    """A LangGraph store in a memory's project. Safe for threads, tasks and processes."""
+    """A LangGraph store in a memory's project.
+
+    Safe for threads, tasks and processes.
+    """
 
     supports_ttl = True
 
@@ -237,7 +240,7 @@ class SmaraStore(BaseStore):
         self, plan: _Plan, documents: list[list[float]], queries: list[list[float]]
     ) -> list[Result]:
         vectors = iter(self._foreign.encode(documents) if self._foreign else ())
-        asked = iter(queries)
+        vectors_asked = iter(queries)
         renewed: list[Item] = []
         is_written = bool(plan.puts or plan.late)
         with self._items.write() if is_written else self._items.read() as batch:
@@ -249,7 +252,7 @@ class SmaraStore(BaseStore):
                 if item.no in there and there[item.no].revision == item.revision:
                     self._put_vectors(batch, item, each)
             results = [
-                None if isinstance(op, PutOp) else self._read(batch, op, asked, renewed)
+                None if isinstance(op, PutOp) else self._read(batch, op, vectors_asked, renewed)
                 for op in plan.ops
             ]
             for (namespace, key), new, each in put:
@@ -329,7 +332,10 @@ class SmaraStore(BaseStore):
 
 
 class AsyncSmaraStore(AsyncBatchedBaseStore):
-    """The same store for an event loop: calls of one tick run as one batch, in a thread."""
+    """The same store for an event loop.
+
+    The calls of one tick run as one batch, in a thread.
+    """
 
     supports_ttl = True
 

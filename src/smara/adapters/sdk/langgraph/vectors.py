@@ -1,4 +1,6 @@
-"""Rank items for a query: by the embedder an application gives, or by our own words and meaning.
+"""Rank items for a query.
+
+Either by the embedder that an application gives, or by our own words and meaning.
 
 Vectors of a foreign embedder are stored apart from ours, under the name of its space, and are
 compared only with each other. Without one, the items of a namespace are ranked by their words in
@@ -31,7 +33,7 @@ FieldText = tuple[str, int, str]
 
 
 class ForeignIndex:
-    """The embedder that an application gives, and what of a value it embeds."""
+    """The embedder that an application gives, and its fields."""
 
     def __init__(self, config: IndexConfig) -> None:
         embed = config.get("embed")
@@ -70,15 +72,17 @@ class ForeignIndex:
     def rank(
         self, vectors: Sequence[tuple[int, bytes]], query: Sequence[float]
     ) -> list[tuple[int, float]]:
-        """Return the numbers of items with cosines, best first; of each its nearest vector."""
+        """Return items' numbers with cosines of their nearest vectors, best first."""
         stored = [(no, vector) for no, vector in vectors if len(vector) == 4 * self.dims]
         if not stored:
             return []
         rows = np.frombuffer(b"".join(vector for _, vector in stored), dtype="<f4")
         matrix = rows.reshape(len(stored), self.dims).astype(np.float64)
-        wanted = np.asarray(query, dtype=np.float64)
-        lengths = np.linalg.norm(matrix, axis=1) * np.linalg.norm(wanted)
-        cosines = np.divide(matrix @ wanted, lengths, out=np.zeros(len(stored)), where=lengths > 0)
+        question = np.asarray(query, dtype=np.float64)
+        lengths = np.linalg.norm(matrix, axis=1) * np.linalg.norm(question)
+        cosines = np.divide(
+            matrix @ question, lengths, out=np.zeros(len(stored)), where=lengths > 0
+        )
         best: dict[int, float] = {}
         for (no, _), cosine in zip(stored, cosines.tolist(), strict=True):
             best[no] = max(cosine, best.get(no, -1.0))
@@ -102,7 +106,7 @@ def rank_by_our_own(
     query: str,
     with_meaning: bool,
 ) -> list[tuple[Item, float]]:
-    """Return items with scores from 0 to 1, best first, by words and meaning.
+    """Return items with scores from 0 to 1, best first.
 
     Args:
         batch: An open batch.
@@ -151,5 +155,5 @@ def _cosines(items: Sequence[Item], query: str) -> dict[int, float]:
         return {}
     embedder = _embedder()
     rows = embedder.embed([item.content[:_LONGEST_TEXT] or item.name for item in items])
-    (wanted,) = embedder.embed([query[:_LONGEST_TEXT]], "query")
-    return dict(zip((item.no for item in items), (rows @ wanted).tolist(), strict=True))
+    (question,) = embedder.embed([query[:_LONGEST_TEXT]], "query")
+    return dict(zip((item.no for item in items), (rows @ question).tolist(), strict=True))
