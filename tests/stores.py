@@ -10,15 +10,11 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from smara.config import Settings
-from smara.database.migrate import migrate
-from smara.memory import open_database
-from smara.testing import FakeClock
+from smara.testing import empty_store as empty_store_file
 from tests import postgres
 
 BOTH = [pytest.param("sqlite"), pytest.param("postgres", marks=pytest.mark.postgres)]
@@ -29,7 +25,7 @@ def new_file(path: Path) -> Path:
     """Put a store with its tables, and no row of anybody's, at a path where there is nothing
     yet.
     """
-    return put_file(path, _template())
+    return put_file(path, empty_store_file())
 
 
 def put_file(path: Path, content: bytes) -> Path:
@@ -57,13 +53,3 @@ def empty_store(kind: str, folder: Path | None = None) -> Iterator[str]:
             pytest.skip(reason)
         with postgres.fresh_store() as url:
             yield url
-
-
-@cache
-def _template() -> bytes:
-    with tempfile.TemporaryDirectory(prefix="smara-") as folder:
-        path = Path(folder) / "smara.db"
-        database = open_database(Settings(db=str(path), durability="normal"))
-        migrate(database, FakeClock())
-        database.close()
-        return path.read_bytes()

@@ -13,12 +13,15 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from smara.config import Settings
 from smara.core.deadline import Abort
+from smara.database.migrate import migrate
 from smara.errors import ModelAbortedError
-from smara.memory import Memory, open_memory
+from smara.memory import Memory, open_database, open_memory
 from smara.models.chat import ChatReply, ChatRequest, Usage
 from smara.models.embedder import Kind, unit_rows
 from smara.models.failures import timed_out
@@ -239,7 +242,20 @@ def open_temporary(**settings: Any) -> Iterator[Memory]:
     """Open a memory in a temporary folder, removed at the end."""
     folder = tempfile.mkdtemp(prefix="smara-")
     try:
-        with open_memory(Path(folder) / "smara.db", **settings) as memory:
+        path = Path(folder) / "smara.db"
+        path.write_bytes(empty_store())
+        with open_memory(path, **settings) as memory:
             yield memory
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@cache
+def empty_store() -> bytes:
+    """Return the file of an empty store, migrated once."""
+    with tempfile.TemporaryDirectory(prefix="smara-") as folder:
+        path = Path(folder) / "smara.db"
+        database = open_database(Settings(db=str(path), durability="normal"))
+        migrate(database, FakeClock())
+        database.close()
+        return path.read_bytes()

@@ -18,6 +18,7 @@ from smara.observations.models import AgentMode
 from smara.testing import FakeClock
 from tests.contract.both import ON_BOTH
 from tests.contract.observing import SMALL, Condenser, Watcher, fill, watch
+from tests.stores import new_file
 
 HELLO = [{"role": "user", "content": "hello"}]
 
@@ -224,7 +225,7 @@ def test_every_message_is_raw_or_observed_whatever_the_thresholds(
     with (
         tempfile.TemporaryDirectory() as folder,
         smara.open(
-            Path(folder) / "m.db", clock=clock, token_model="estimate", **settings
+            new_file(Path(folder) / "m.db"), clock=clock, token_model="estimate", **settings
         ) as memory,
     ):
         room = watch(memory)
