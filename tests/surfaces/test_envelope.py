@@ -9,6 +9,7 @@ import pytest
 
 from smara.surfaces.cli.app import cli
 from tests.surfaces.shell import smara, spawn
+from tests.unit.codegraph.shop import write_shop
 
 CALLS = {
     "init": [],
@@ -152,6 +153,8 @@ def words_of(call: str, file: str) -> list[str]:
         name: str(Path(file).with_name(path))
         for name, path in (("TRACKER", "issues.jsonl"), ("RULES", "rules.md"), ("NEW", "new.zip"))
     }
+    if call in ("init", "worker", "commits update"):
+        write_shop(Path(file).parent)
     if call in ("restore", "copy"):
         files["BACKUP"] = smara("backup", f"{file}.db", "--json").data["path"]
     if "MEMORY" in CALLS[call]:
