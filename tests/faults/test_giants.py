@@ -23,7 +23,7 @@ GIANT = count(4, 64) * MIB
 CACHE = 24 * MIB
 """SQLite's page cache, which a small giant fills as well as a large one."""
 TINY = count(20_000, 1_000_000)
-DEPTH = 100_000
+DEPTH = count(30_000, 100_000)
 
 
 def measured(program: str, *arguments: object) -> dict[str, Any]:
