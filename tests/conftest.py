@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,14 +36,27 @@ multiprocessing.get_context("forkserver").set_forkserver_preload(
 # The machine of a test may stand still for seconds: what would be given up by then is given time.
 HURRIED = ("SMARA_PATIENCE", "SMARA_SEARCH_DEADLINE_SECONDS", "SMARA_EMBED_QUERY_SECONDS")
 
+ENOUGH_MEMORY = 4 * 2**30
 _ended_with_the_run: list[postgres.TestRun] = []
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    _put_files_into_memory(config)
     # Hundreds of processes are started; each would compile the whole package again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if postgres.RUN_FOLDER not in os.environ and postgres.missing() is None:
         _ended_with_the_run.append(postgres.TestRun())
+
+
+def _put_files_into_memory(config: pytest.Config) -> None:
+    """Thousands of stores are made and removed, which a disk takes minutes for; where there is a
+    folder in memory with room enough, and none was named, they are made there.
+    """
+    memory = Path(postgres.IN_MEMORY)
+    if "TMPDIR" in os.environ or config.option.basetemp or not memory.is_dir():
+        return
+    if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free >= ENOUGH_MEMORY:
+        os.environ["TMPDIR"] = tempfile.tempdir = str(memory)
 
 
 def pytest_unconfigure() -> None:

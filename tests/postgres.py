@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from tests.postgres_stores import Stores
 
 RUN_FOLDER = "SMARA_TEST_RUN"
+IN_MEMORY = "/dev/shm"
+"""A folder in memory, of Linux; every account may write to it, as to ``/tmp``."""
 SETTINGS = {
     "listen_addresses": "",
     "fsync": "off",
@@ -80,7 +82,11 @@ def missing() -> str | None:
 
 def server_url() -> str:
     """The URL of the run's server, started on first use."""
-    folder = Path(os.environ[RUN_FOLDER])
+    return _started(Path(os.environ[RUN_FOLDER]))
+
+
+@cache
+def _started(folder: Path) -> str:
     with open(folder / "start", "w") as starting:
         lock(starting)
         known = folder / "url"
@@ -123,7 +129,7 @@ def fresh_schema() -> Iterator[str]:
 @contextmanager
 def fresh_store() -> Iterator[str]:
     """The URL of a store that is up to date and empty; see :mod:`tests.postgres_stores`."""
-    url, stores = _template_url(), _stores()
+    url, stores = _with_template(Path(os.environ[RUN_FOLDER])), _stores()
     store = stores.take(url)
     try:
         yield _at(url, store.name)
@@ -151,7 +157,8 @@ def _at(url: str, database: str) -> str:
     return f"{database_of(url, database)}&schema={SCHEMA}"
 
 
-def _template_url() -> str:
+@cache
+def _with_template(folder: Path) -> str:
     """The URL of the server, which has the template by then."""
     import psycopg
 
@@ -160,7 +167,7 @@ def _template_url() -> str:
     from smara.database.migrate import migrate
     from smara.memory import open_database
 
-    url, folder = server_url(), Path(os.environ[RUN_FOLDER])
+    url = server_url()
     with open(folder / "template", "w") as making:
         lock(making)
         if not (folder / "template-is-made").exists():
@@ -180,8 +187,10 @@ def keep(run_folder: Path) -> None:
     """Serve until the run is over."""
     with open(run_folder / "keeper", "w") as mine, open(run_folder / "alive", "w") as alive:
         lock(mine)
+        # A folder that the account of the server can reach, with a name short enough for a socket.
+        place = IN_MEMORY if tempfile.gettempdir() == IN_MEMORY else "/tmp"
         folder = Path(
-            tempfile.mkdtemp(prefix="smara-pg-", dir="/tmp" if os.access("/tmp", os.W_OK) else None)
+            tempfile.mkdtemp(prefix="smara-pg-", dir=place if os.access(place, os.W_OK) else None)
         )
         server: subprocess.Popen[bytes] | None = None
         try:
