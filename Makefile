@@ -14,6 +14,10 @@ ifneq ($(wildcard ../shared/data/README.md),)
   export SMARA_EVAL_DATA ?= $(abspath ../shared/data)
 endif
 
+# Files elsewhere that have a large count.
+LARGE = $(sort $(wildcard tests/contract/test_*state_machine.py) \
+  $(shell grep -rl --include='test_*.py' faults.sizes tests/contract tests/stories tests/surfaces tests/unit))
+
 .PHONY: help demo test conformance check format bench eval faults lock clean
 
 help: ## show this help
@@ -46,7 +50,7 @@ format: $(STAMP) ## let ruff mend what it can
 
 faults: $(STAMP) ## the fault tests at their large counts, each test named as it ends, in about an hour
 	SMARA_FAULTS=large $(BIN)/python -m pytest -vv -n $(JOBS) --dist worksteal --durations 30 \
-	  tests/faults tests/migrations $(wildcard tests/contract/test_*state_machine.py)
+	  tests/faults tests/migrations $(LARGE)
 
 bench: $(STAMP) ## speed, as ratios to a bare baseline in the same run
 	$(BIN)/python -m bench

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
@@ -19,6 +19,7 @@ from smara.messages.models import Part
 from smara.prompt.compose import NO_RESULT, ChatEntry
 from smara.prompt.shapes import SHAPES, Shape, shaped
 from smara.testing import FakeClock
+from tests.faults.sizes import count
 from tests.models_server import ModelServer, scripted_server, strict
 from tests.vendor_rules import refusal
 
@@ -191,6 +192,7 @@ entry = st.builds(
 )
 
 
+@settings(max_examples=count(40, 400))
 @given(st.lists(entry, max_size=9))
 def test_no_mixture_of_messages_is_refused(mixture: list[ChatEntry]) -> None:
     """Whatever was stored, in whatever order: every call and result goes out, paired."""
