@@ -131,7 +131,7 @@ def _would_write(operation: Operation, n: int) -> set[str]:
 def test_failing_disk_while_opening_gives_a_typed_error_and_opens_when_well(tmp_path: Path) -> None:
     with vfs.failing("opening") as faults:
         smara.open(tmp_path / "measured.db", vfs="opening").close()
-        for n in range(1, faults.calls + 1, count(7, 1)):
+        for n in range(1, faults.calls + 1, count(1 + faults.calls // 40, 1)):
             path = tmp_path / f"{n}.db"
             faults.plan(n, apsw.IOError, is_persistent=True)
             try:

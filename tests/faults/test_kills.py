@@ -269,8 +269,8 @@ def test_killed_migration_is_whole_or_absent(
 def test_migration_killed_before_each_of_its_writes_is_whole_or_absent(
     tmp_path: Path, start: Start
 ) -> None:
-    """Not at random: before the 1st, the 2nd, … write of the whole migration (every ninth of them
-    when small).
+    """Not at random: before the 1st, the 2nd, … write of the whole migration (thirty of them,
+    evenly spread, when small: every migration that is added makes more).
     """
     template = str(tmp_path / "template.db")
     old_store(template, 1)
@@ -279,7 +279,7 @@ def test_migration_killed_before_each_of_its_writes_is_whole_or_absent(
         smara.open(copied(template, tmp_path / "counted.db"), vfs="counting").close()
         writes = faults.calls
     after = tables_of(str(tmp_path / "counted.db"))
-    for at in range(1, writes + 1, count(9, 1)):
+    for at in range(1, writes + 1, count(1 + writes // 30, 1)):
         path = copied(template, tmp_path / f"{at}.db")
         told = start(workers.migrate, path, at).rest()
         assert tables_of(path) in ([after] if len(told) > 1 else [before, after]), (
