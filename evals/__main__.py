@@ -74,7 +74,7 @@ def main() -> int:
     )
     options = parser.parse_args()
     try:
-        datasets = load_all()
+        datasets = [*load_all(), packs.scenarios_with_gold(), packs.chats_with_gold(data_folder())]
     except DataMissing as missing:
         print(missing, file=sys.stderr)
         return 2

@@ -17,7 +17,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,7 +50,9 @@ _SCENARIOS = Path(__file__).parent / "decision_scenarios"
 _DAY_MS = 86_400_000
 _FIRST_DAY = 1_767_225_600_000
 _FRAME = re.compile(
-    r"^- \([^()\n]*\)(?: \([^\n]*?\))?|\[(?:Message|Thread|Memory) [^\]\n]*\]", re.M
+    r"^\[Thread [^\n]*\]$|^#\d+ \w+:|^- \([^()\n]*\)(?: \([^\n]*?\))?"
+    r"|\[(?:Message|Memory) [^\]\n]*\]$",
+    re.MULTILINE,
 )
 
 
@@ -285,6 +287,49 @@ def _scenarios() -> Rules:
                     amended.append((question, frozenset(keys[:last]), frozenset([keys[last]])))
     threads.sort(key=lambda each: (each.started_at, each.key))
     return Rules("scenarios", tuple(threads), tuple(needs), tuple(amended))
+
+
+def scenarios_with_gold() -> Dataset:
+    """The scenarios by message: the turns that carry the rule in force, all in one store."""
+    gold = {
+        f"{row['id']}/{n}": frozenset(
+            f"{row['id']}/{session}/{turn}" for session, turn in row["gold"]
+        )
+        for path in sorted(_SCENARIOS.glob("*.jsonl"))
+        for row in map(json.loads, path.read_text(encoding="utf-8").splitlines())
+        for n in range(len(row["prompts"]))
+    }
+    rules = _scenarios()
+    questions = tuple(
+        replace(need.question, haystack=rules.name, gold=gold[need.question.key])
+        for need in rules.needs
+        if gold[need.question.key]
+    )
+    part = f"{_SCENARIOS}: {len(questions)} questions"
+    return Dataset("Scenarios", part, "message", questions, haystack=lambda _: rules.threads)
+
+
+def chats_with_gold(folder: Path) -> Dataset:
+    """The decided rules by message: the turns of the last chat that tell a part of the rule."""
+    stores = {rules.name: rules for rules in _development(folder)}
+    questions = []
+    for rules in stores.values():
+        for need in rules.needs:
+            last = [each for each in rules.threads if each.key.startswith(need.question.key)][-1]
+            gold = frozenset(
+                turn.key
+                for turn in last.turns
+                if any(re.search(part, turn.text, re.I | re.S) for part in need.parts)
+            )
+            questions.append(replace(need.question, haystack=rules.name, gold=gold))
+    part = f"{folder / 'decisions'}: {len(questions)} questions"
+    return Dataset(
+        "Decided rules",
+        part,
+        "message",
+        questions=tuple(questions),
+        haystack=lambda key: stores[key].threads,
+    )
 
 
 def _thread(key: str, started_at: int, chat: Sequence[Mapping[str, Any]]) -> Thread:

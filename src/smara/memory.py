@@ -383,6 +383,7 @@ class Memory:
             budget_tokens,
             phase=phase,
             is_unasked=is_unasked,
+            around=self._rooms.search.messages.around,
         )
 
     def status(self) -> dict[str, Any]:

@@ -272,6 +272,7 @@ def hit_json(hit: Hit, names: Names) -> Json:
             "coverage": round(stages.coverage, 4),
             "unknown": round(stages.unknown, 4),
             "unknownNames": round(stages.unknown_names, 4),
+            "parts": [[name, round(part, 4)] for name, part in stages.parts],
         },
         "before": before,
         "after": after,

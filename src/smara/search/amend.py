@@ -27,7 +27,7 @@ LOOKED_AT = 40
 _COMPARED = 10
 _LONGEST_STATEMENT = 400
 _LEAST_SHARED_WORDS = 8
-_LEAST_SHARE = 0.18
+_LEAST_SHARE = 0.21
 _LEAST_ANNOUNCED_WORDS = 3
 _BRIEF = 60
 _FORMER = r"(?:old|older|previous|earlier|former|original|prior|existing|last)"
@@ -56,6 +56,8 @@ def newer_first(best: Sequence[SearchCandidate]) -> list[SearchCandidate]:
             ranked.insert(ranked.index(older), newer)
             newer.multiply("amends what stood above it", older.score / newer.score)
             newer.score = older.score
+        # What amends an answer is one, in whatever words.
+        newer.relevance = max(newer.relevance, older.relevance)
         # What is hedged already has a reason nearer to it.
         if not older.hit.metadata.get("hedge"):
             day = local_time(UTC, newer.hit.created_at).date()

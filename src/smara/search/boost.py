@@ -15,17 +15,17 @@ from smara.search.models import PHASES, SearchCandidate
 from smara.search.query import STOP_WORDS, QueryIntent
 from smara.search.weights import WEIGHTS, BoostWeights
 
+# How much each type of memory helps in a phase of the work; 1 where nothing is said.
 PHASE_WEIGHTS: dict[str, dict[str, float]] = {
     phase: {kind.type: kind.boost[phase] for kind in KINDS.values() if phase in kind.boost}
     for phase in PHASES
 }
-"""How much each type of memory helps in a phase of the work; 1 where nothing is said."""
 
 _DAY_MS = 86_400_000
 _LONGEST_QUESTION = 400
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+|(?<=[。！？])(?=.)")
+# A question of which so much stands in the query asks the same.
 _SAME_QUESTION = 0.6
-"""A question of which so much stands in the query asks the same."""
 
 
 class Boost:

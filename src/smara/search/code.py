@@ -230,15 +230,14 @@ class CodeTrees:
         return found
 
 
+# A term that more rows hold tells nothing.
 MOST_ROWS = 20_000
-"""A term that more rows hold tells nothing."""
 SOURCES: tuple[str, ...] = ("code",)
 CANDIDATES = 300
 LOADED = 60
+# A word that more pieces hold is looked up only where there is no rarer one: it costs much and
+# tells little.
 COMMON = 4_000
-"""A word that more pieces hold is looked up only where there is no rarer one: it costs much and
-tells little.
-"""
 NEAREST = 60
 STALE = "its file has changed since it was read"
 _NAME = re.compile(r"[^\W\d]\w*")

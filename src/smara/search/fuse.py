@@ -1,8 +1,8 @@
 """Fuse word scores and vector similarity into one score.
 
 The root of the word score relative to the best, plus the cosine in standard deviations of all
-candidates' cosines (:func:`fuse`): a plain cosine would weigh differently for each query. Messages
-are queried twice: the best of the first round move the query vector before the second.
+candidates' cosines (:class:`Scale`): a plain cosine would weigh differently for each query. The
+order among messages is that of the learned model (``search/ranker.py``).
 """
 
 from __future__ import annotations
@@ -10,47 +10,33 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from heapq import nlargest
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from operator import mul
+from typing import TYPE_CHECKING, NamedTuple
 
 from smara.core.dates import Days
 from smara.database.database import Session
 from smara.database.fulltext import Within, no_of
 from smara.search.models import SearchCandidate
-from smara.search.rank import MessageCandidate, MessageScore, Ranking, TermEvidence
+from smara.search.rank import MessageScore, Ranking, TermEvidence
+from smara.search.ranker import FACTS, describe, look_of, mix
 from smara.search.relevance import Relevance
 from smara.search.weights import FusionWeights
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from smara.database.vectors import Floats
     from smara.meaning.models import Vector
     from smara.meaning.query import Meaning, RowVectors
 
-    Array = NDArray[Any]
-
+# How many rows are looked at because of their meaning.
 NEAREST = 100
-"""How many rows are looked at because of their meaning."""
+# The same when threads are ranked, where of these only the messages of users are used.
 THREAD_NEAREST = 800
-"""The same when threads are ranked, where of these only the messages of users are used."""
 _CODE_ROWS = 20
+_DAYS = FACTS.index("days")
+# What moves a merit by less is not worth a word.
+_LEAST_PART = 0.05
+# However far its meaning: what holds a word of the query stays in the answer, at its end.
 _LEAST = 1e-6
-"""However far its meaning: what holds a word of the query stays in the answer, at its end."""
-
-Score = TypeVar("Score", float, "Floats")
-
-
-def fuse(
-    words: Score, meaning: Score, near: Score, meaning_weight: float, near_weight: float
-) -> Score:
-    """Return the fused score of one candidate, or of many as arrays.
-
-    The best by words, one deviation above the mean, with a weight of 0.17: 1.17.
-    """
-    score: Score = words + meaning_weight * meaning + near_weight * near
-    return score
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +64,6 @@ class Spread:
         if cosine is None or self.deviation < 1e-6:
             return 0.0
         return round((cosine - self.mean) / self.deviation, 9)
-
-    def standards(self, cosines: Floats) -> Floats:
-        """Return the same of many; -inf stands for an unknown cosine."""
-        import numpy as np
-
-        if self.deviation < 1e-6:
-            return np.zeros_like(cosines)
-        standard = np.round((cosines - self.mean) / self.deviation, 9)
-        return np.where(np.isneginf(cosines), 0.0, standard)
 
 
 class Scale:
@@ -123,15 +100,9 @@ class Scale:
         weights, cosine = self.weights, candidate.meaning
         if candidate.words <= 0 and (cosine is None or cosine <= weights.floor):
             return 0.0
-        score = fuse(
-            self.base(candidate.words, candidate.is_in_days),
-            self.spread.standard(cosine),
-            self.spread.standard(candidate.near),
-            meaning_weight=weights.code_meaning
-            if candidate.kind == "code"
-            else self.meaning_weight,
-            near_weight=weights.neighbor_meaning,
-        )
+        weight = weights.code_meaning if candidate.kind == "code" else self.meaning_weight
+        score = self.base(candidate.words, candidate.is_in_days)
+        score += weight * self.spread.standard(cosine)
         return max(score, _LEAST)
 
     def render(self) -> str:
@@ -195,11 +166,11 @@ class FusedMessage(NamedTuple):
     message_no: int
     words: float
     cosine: float | None
-    beside: float | None
     is_in_days: bool
     why: tuple[str, ...]
-    first_cosine: float | None
     terms: frozenset[str]
+    merit: float
+    parts: tuple[tuple[str, float], ...]
 
 
 class MessageFusion:
@@ -208,53 +179,84 @@ class MessageFusion:
     def __init__(
         self,
         ranking: Ranking,
-        rows: Sequence[MessageCandidate],
         close: Closeness,
         days: Days | None,
+        text: str,
         weights: FusionWeights,
     ) -> None:
         self._ranking = ranking
-        self._rows = list({each.no: each for each in rows}.values())
-        self._words = {each.row.no: (score, each) for score, each in ranking.rated}
         self._evidence = {each.row.no: each for each in ranking.evidence}
         self._close = close
         self._days = days
-        self._weights = weights
-        self._is_in_days = [
-            days is not None and days.contains(each.created_at) for each in self._rows
-        ]
+        self._text = text
+        self._floor = weights.floor
         best = nlargest(_CODE_ROWS, ranking.rated, key=lambda each: each[0])
         self.code_share = sum(each.row.is_code for _, each in best) / max(len(best), 1)
         """How many of the best rows by words are code."""
 
     def best(self, limit: int | None) -> list[FusedMessage]:
-        """Return the best messages, each once, after a second round, with reasons."""
-        if self._close.cosines:
-            rows = [self._rows[place].no for place, _ in self._order()]
-            self._close.ask_again(rows[: self._weights.feedback_rows], self._weights.feedback)
+        """Return the best messages, each once, with reasons."""
+        ranking, cosines = self._ranking, self._close.cosines
+        rows, words, facts = [each.row for each in ranking.evidence], ranking.words, self._facts()
+        weights = mix(look_of(rows, self.code_share))
+        merits = [
+            # Rounded, so that the order of additions cannot tell two databases apart.
+            round(sum(map(mul, weights, each)), 9)
+            for each in facts
+        ]
+        places = [
+            place
+            for place, row in enumerate(rows)
+            if words[place].score > 0 or cosines.get(row.no, -1.0) > self._floor
+        ]
+        places.sort(key=lambda place: (-merits[place], -rows[place].created_at, -rows[place].no))
         found: dict[int, FusedMessage] = {}
-        for place, beside in self._order():
-            candidate = self._rows[place]
-            message_no = no_of(candidate.no)
+        for place in places:
+            row, evidence = rows[place], ranking.evidence[place]
+            message_no = no_of(row.no)
             if message_no in found:
                 continue
-            words, evidence = self._words.get(candidate.no, (0.0, None))
-            why = self._ranking.why(evidence) if evidence is not None else ()
-            if self._is_in_days[place] and self._days is not None:
+            is_in_days = bool(facts[place][_DAYS])
+            why = ranking.why(evidence) if words[place].score > 0 else ()
+            if is_in_days and self._days is not None:
                 why = (*why, f"from {self._days.render()}")
+            parts = [(name, w * f) for name, w, f in zip(FACTS, weights, facts[place], strict=True)]
             found[message_no] = FusedMessage(
                 message_no,
-                words / self._ranking.ideal,
-                self._close.cosines.get(candidate.no),
-                beside=beside,
-                is_in_days=self._is_in_days[place],
+                words[place].score / ranking.ideal,
+                cosines.get(row.no),
+                is_in_days=is_in_days,
                 why=why,
-                first_cosine=self._close.first_cosines.get(candidate.no),
-                terms=self._ranking.terms_near(self._evidence[candidate.no]),
+                terms=ranking.terms_near(evidence),
+                merit=merits[place],
+                parts=tuple([part for part in parts if abs(part[1]) >= _LEAST_PART]),
             )
             if len(found) == limit:
                 break
         return list(found.values())
+
+    def _facts(self) -> list[tuple[float, ...]]:
+        """Return what the model knows of each row."""
+        rows, cosines = [each.row for each in self._ranking.evidence], self._close.cosines
+        spread = Spread.of(cosines.values())
+        meaning = [spread.standard(cosines.get(row.no)) for row in rows]
+        closest: dict[int, float] = {}  # of a message in several pieces
+        for row, standard in zip(rows, meaning, strict=True):
+            if row.no in cosines:
+                closest[row.place] = max(standard, closest.get(row.place, standard))
+        around = [
+            max([closest[n] for n in (row.place - 1, row.place + 1) if n in closest], default=0.0)
+            for row in rows
+        ]
+        days, period = self._days, self._ranking.period
+        times = [
+            (
+                days is not None and days.contains(row.created_at),
+                period is not None and period.contains(row.created_at),
+            )
+            for row in rows
+        ]
+        return describe(self._text, rows, self._ranking.words, meaning, around, times)
 
     @property
     def first_cosines(self) -> Collection[float]:
@@ -265,6 +267,7 @@ class MessageFusion:
         """Return how many messages are relevant by themselves."""
         texts = [term.text for term in self._ranking.terms.terms]
         ideal, cosines = self._ranking.ideal, self._close.first_cosines
+        words = {each.row.no: score for score, each in self._ranking.rated}
         terms: dict[tuple[int, ...], frozenset[str]] = {}
         for each in self._evidence.values():
             numbers = tuple(each.counts)
@@ -276,88 +279,12 @@ class MessageFusion:
                 for no, each in self._evidence.items()
                 if relevance.rate(
                     terms[tuple(each.counts)],
-                    self._words[no][0] / ideal if no in self._words else 0.0,
+                    words.get(no, 0.0) / ideal,
                     cosines.get(no),
                 )
                 >= least
             }
         )
-
-    def _order(self) -> list[tuple[int, float | None]]:
-        """Return the places of the rows, best first; of equals the newer.
-
-        With each stands the cosine of the closer of its neighbors.
-        """
-        cosines = self._close.cosines
-        scale = Scale(
-            max((score for score, _ in self._words.values()), default=0.0),
-            cosines.values(),
-            self._weights,
-            code_share=self.code_share,
-        )
-        base = [
-            scale.base(self._words[row.no][0] if row.no in self._words else 0.0, is_in_days)
-            for row, is_in_days in zip(self._rows, self._is_in_days, strict=True)
-        ]
-        if cosines:
-            return self._by_meaning(scale, base)
-        places = [place for place, row in enumerate(self._rows) if row.no in self._words]
-        rows = self._rows
-        places.sort(key=lambda place: (-base[place], -rows[place].created_at, -rows[place].no))
-        return [(place, None) for place in places]
-
-    def _by_meaning(self, scale: Scale, base: list[float]) -> list[tuple[int, float | None]]:
-        import numpy as np
-
-        unknown = -np.inf
-        cosines = np.array([self._close.cosines.get(each.no, unknown) for each in self._rows])
-        columns = self._columns
-        closest = np.full(columns.messages + 1, unknown)
-        np.maximum.at(closest, columns.of_row, cosines)  # of a message in several pieces
-        closest[-1] = unknown
-        beside = np.maximum(closest[columns.before], closest[columns.after])[columns.of_row]
-        scores = fuse(
-            np.array(base),
-            scale.spread.standards(cosines),
-            scale.spread.standards(beside),
-            meaning_weight=scale.meaning_weight,
-            near_weight=self._weights.neighbor_meaning,
-        )
-        answers = np.flatnonzero(columns.has_words | (cosines > self._weights.floor))
-        keys = (columns.latest[answers], columns.newest[answers], -scores[answers])
-        order = answers[np.lexsort(keys)]
-        return [
-            (place, None if cosine == unknown else cosine)
-            for place, cosine in zip(order.tolist(), beside[order].tolist(), strict=True)
-        ]
-
-    @cached_property
-    def _columns(self) -> _Columns:
-        import numpy as np
-
-        numbers: dict[int, int] = {}
-        of_row = [numbers.setdefault(each.place, len(numbers)) for each in self._rows]
-        return _Columns(
-            np.array([each.no in self._words for each in self._rows]),
-            np.array([-each.created_at for each in self._rows], dtype=np.int64),
-            np.array([-each.no for each in self._rows], dtype=np.int64),
-            messages=len(numbers),
-            of_row=of_row,
-            before=[numbers.get(place - 1, -1) for place in numbers],
-            after=[numbers.get(place + 1, -1) for place in numbers],
-        )
-
-
-class _Columns(NamedTuple):
-    """The rows as columns: their keys, their messages, and the messages around these."""
-
-    has_words: Array
-    newest: Array
-    latest: Array
-    messages: int
-    of_row: list[int]
-    before: list[int]
-    after: list[int]
 
 
 def rank_threads(
@@ -390,13 +317,8 @@ def rank_threads(
     scores = {
         thread: max(
             _LEAST,
-            fuse(
-                scale.base(rated[thread][0] if thread in rated else 0.0, thread in in_days),
-                scale.spread.standard(cosines.get(thread, lowest)),
-                0.0,
-                meaning_weight=weights.thread_meaning,
-                near_weight=0.0,
-            ),
+            scale.base(rated[thread][0] if thread in rated else 0.0, thread in in_days)
+            + weights.thread_meaning * scale.spread.standard(cosines.get(thread, lowest)),
         )
         for thread in rated.keys() | cosines.keys()
         if thread in rated or cosines[thread] > weights.floor
@@ -423,10 +345,7 @@ def _best_of_users(ranking: Ranking, close: Closeness, weights: FusionWeights) -
 
     def merit(row: int) -> tuple[float, int]:
         standard = scale.spread.standard(close.cosines[row])
-        base = scale.base(rated.get(row, 0.0))
-        return fuse(
-            base, standard, 0.0, meaning_weight=weights.thread_meaning, near_weight=0.0
-        ), row
+        return scale.base(rated.get(row, 0.0)) + weights.thread_meaning * standard, row
 
     rows = [row for row in close.cosines if row in users]
     return sorted(rows, key=merit, reverse=True)[: weights.feedback_rows]

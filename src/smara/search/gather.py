@@ -23,14 +23,14 @@ from smara.search.bm25 import rarity
 from smara.search.query import Query, QueryTerm
 from smara.search.rank import AROUND, MessageCandidate
 
+# How many rows of one term are read.
 TERM_LIMIT = 5_000
-"""How many rows of one term are read."""
+# How many rows of all terms together are read.
 POSTINGS_LIMIT = 24_000
-"""How many rows of all terms together are read."""
+# How many rows of one conjunction are read.
 CONJUNCTION_LIMIT = 2_000
-"""How many rows of one conjunction are read."""
+# How many rows go on to be ranked.
 CANDIDATES = 500
-"""How many rows go on to be ranked."""
 FEWER_CANDIDATES, MANY_ROWS = 300, 2_000
 """How many of more than so many: what lies behind them shares common words alone.
 
@@ -38,8 +38,8 @@ Among 10,866 messages of real conversations the first answer stays the same in a
 a hundred among the first ten; among few rows it is the neighbors and the meaning of such a row that
 may lift it.
 """
+# The same when threads are ranked, each by several of its rows.
 THREAD_CANDIDATES = 1_000
-"""The same when threads are ranked, each by several of its rows."""
 _MOST_EXPANSIONS = 8
 _SHORTEST_FRAGMENT = 3
 
@@ -200,8 +200,8 @@ class Gather:
             weights[row] = weights.get(row, 0.0) + weight
 
 
+# How far away a message may stand and still be shown beside another.
 REACH = 2
-"""How far away a message may stand and still be shown beside another."""
 _SCANNED = 2_000
 _LENGTHS = ", ".join(
     "(SELECT n.term_count FROM messages n WHERE n.thread_no = m.thread_no AND n.seq = m.seq "

@@ -16,8 +16,8 @@ from smara.database.fulltext import IndexRow, RecordKind, row_of
 from smara.errors import DatabaseError
 from smara.messages.store import MessageStore
 
+# Up to this many messages a damaged index is rebuilt at once; beyond, the user is told.
 REBUILD_AT_OPEN_LIMIT = 50_000
-"""Up to this many messages a damaged index is rebuilt at once; beyond, the user is told."""
 
 _PAGE = 500
 

@@ -24,8 +24,8 @@ from smara.search.query import STOP_WORDS, shown_term
 from smara.search.weights import WEIGHTS, IssueWeights, Weights
 
 LONGEST = 100_000
+# So many terms of a text are looked up; of them, those that tell most are used.
 MOST_LOOKED_UP = 160
-"""So many terms of a text are looked up; of them, those that tell most are used."""
 _FORM_WORDS = (
     "describe bug reproduce expected behavior behaviour environment info python version versions "
     "os linux windows mac"

@@ -88,10 +88,10 @@ class Statistics:
         )
 
 
+# In a project of fewer rows a name's parts are looked for even when the name itself was found.
 FILL_UP_ROWS = 5_000
-"""In a project of fewer rows a name's parts are looked for even when the name itself was found."""
+# A name in more rows is left to the general way.
 RARE_ROWS = 50
-"""A name in more rows is left to the general way."""
 
 _LIKE_A_NAME = re.compile(r"[\w./:-]{3,200}")
 
@@ -130,8 +130,10 @@ def as_candidates(rows: list[tuple[Row, Message]]) -> list[MessageCandidate]:
     ]
 
 
+# What a pack may choose from: so many threads, so far from their hits, so many messages of each.
+_THREADS, _REACH, _MOST_AROUND = 4, 12, 60
+# How many more messages than are asked for are loaded, for the boosts that rank them again.
 SPARE = 20
-"""How many more messages than are asked for are loaded, for the boosts that rank them again."""
 OUT_OF_TIME = "The search ran out of time. Ask for something more specific."
 _DAMAGED = (
     "The search index is damaged; only the newest messages were searched. Run `smara doctor --fix`."
@@ -205,7 +207,9 @@ class MessageSearch:
         close = Closeness(session, self._meaning, vector, within=within)
         rows = self._with_nearest(session, rows, close, within=within)
         ranking = self._ranking(session, query, gathered, rows=rows)
-        found = MessageFusion(ranking, rows, close, days=intent.days, weights=self._weights.fusion)
+        found = MessageFusion(
+            ranking, close, intent.days, text=query.text, weights=self._weights.fusion
+        )
         best = found.best(limit + SPARE if {"raw", "compacted"} <= filters.sources else None)
         return MessageMatches(
             self._load(session, best, query, neighbors, filters),
@@ -352,6 +356,21 @@ class MessageSearch:
         )
         return ThreadAnswer(hits) if relevant else ThreadAnswer((), hits)
 
+    def around(self, hits: Sequence[Hit]) -> list[Hit]:
+        """Return what was said around hits, in the first threads that these stand in."""
+        places: dict[str, list[int]] = {}
+        for hit in hits:
+            if hit.thread_id is not None and hit.seq is not None:
+                places.setdefault(hit.thread_id, []).append(hit.seq)
+        found: list[Message] = []
+        with self._database.read(self._deadline_seconds) as session:
+            for thread_id, seqs in list(places.items())[:_THREADS]:
+                thread_no = self._store.thread_no(session, thread_id)
+                if thread_no is not None:
+                    first, last = min(seqs) - _REACH, max(seqs) + _REACH
+                    found += self._store.between(session, thread_no, first, last, _MOST_AROUND)
+        return [_hit(message, ("said around a match",), hits[0].terms) for message in found]
+
     def _by_words(
         self, session: Session, query: Query, within: Within, limit: int, most: int | None = None
     ) -> tuple[Query, TermMatches, list[MessageCandidate], list[str]]:
@@ -432,10 +451,11 @@ class MessageSearch:
                     hit,
                     words=near.words,
                     meaning=near.cosine,
-                    near=near.beside,
                     is_in_days=near.is_in_days,
-                    cosine=near.first_cosine,
+                    cosine=near.cosine,
                     terms=near.terms,
+                    merit=near.merit,
+                    parts=near.parts,
                 )
             )
         return found

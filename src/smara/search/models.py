@@ -20,6 +20,7 @@ Source = Literal[
     "raw", "compacted", "observation", "reflection", "memory", "task", "working", "code", "commit",
     "item",
 ]  # fmt: skip
+# What may be searched, and the sources that the hits of each say they come from.
 KINDS: dict[str, tuple[str, ...]] = {
     "messages": ("raw", "compacted"),
     "observations": ("observation", "reflection"),
@@ -30,7 +31,6 @@ KINDS: dict[str, tuple[str, ...]] = {
     "commits": ("commit",),
     "items": ("item",),
 }
-"""What may be searched, and the sources that the hits of each say they come from."""
 SOURCES: tuple[str, ...] = tuple(
     dict.fromkeys([*KINDS, *[each for found in KINDS.values() for each in found]])
 )
@@ -85,7 +85,8 @@ class Stages:
     cosine, ``None`` where nothing is known of it. ``factors`` name what raised or lowered the
     rank, in the order in which it was done. ``coverage`` is the share of the query's words, by
     their weight, that the hit or its neighbors hold; ``unknown`` the share that nothing here
-    holds, and ``unknown_names`` the same of its names.
+    holds, and ``unknown_names`` the same of its names. ``parts`` are the facts that place a
+    message among messages, each with what it brought.
     """
 
     words: float
@@ -95,6 +96,7 @@ class Stages:
     coverage: float = 0.0
     unknown: float = 0.0
     unknown_names: float = 0.0
+    parts: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,8 +368,10 @@ class SearchCandidate:
     terms: frozenset[str] = frozenset()
     """The terms of the query that it, or what stands beside it, holds."""
     relevance: float = 0.0
-    near: float | None = None
-    """The cosine of the closer of its neighbors."""
+    merit: float | None = None
+    """What the learned model gives a message; it orders messages among themselves."""
+    parts: tuple[tuple[str, float], ...] = ()
+    """What each fact brought to it."""
     is_in_days: bool = False
     """Whether it is of the days that the query means."""
     fused: float = 0.0

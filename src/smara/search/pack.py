@@ -1,13 +1,17 @@
 """Pack an answer into a token budget, cited and without repetition.
 
 Each phase of the work has a budget and a share for every memory type that helps there. What one
-type does not use goes to the best of the rest. Entries about one file stand together.
+type does not use goes to the rest, by evidence per token: a hit counts by its rank, a message
+beside one by how near it stands, those after it more, since conclusions and corrections come
+later. Messages of one thread stand together in their order, entries about one file as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC
+from typing import NamedTuple
 
 from smara.core.dates import local_time
 from smara.core.escape import neutralize
@@ -22,16 +26,28 @@ BUDGETS: dict[str, int] = {
     "define": 2_500, "implement": 3_000, "validate": 2_500, "refine": 2_000, "explore": 2_000,
     "reflect": 1_500,
 }  # fmt: skip
+# The share of a phase's budget for each type; what is not given away is for everything else.
 ALLOCATIONS: dict[str, dict[str, float]] = {
     phase: {kind.type: kind.share[phase] for kind in KINDS.values() if phase in kind.share}
     for phase in PHASES
 }
-"""The share of a phase's budget for each type; what is not given away is for everything else."""
 
 DEFAULT_BUDGET_TOKENS = 2_000
 SMALLEST_BUDGET_TOKENS = 100
 _LONGEST_ENTRY_SHARE = 0.5
 _BRIEF = 40
+# The evidence of a message for each step after a hit, and before one.
+_AFTER, _BEFORE = 0.8, 0.6
+_USUAL_TOKENS = 30
+
+
+class _Entry(NamedTuple):
+    """One line of a pack, and what it is worth."""
+
+    hit: Hit
+    text: str
+    tokens: int
+    worth: float
 
 
 def pack(
@@ -40,10 +56,12 @@ def pack(
     budget_tokens: int | None = None,
     phase: str | None = None,
     is_unasked: bool = False,
+    around: Callable[[Sequence[Hit]], Sequence[Hit]] = lambda hits: (),
 ) -> PackedAnswer:
     """Pack the best hits within a budget.
 
-    The given one, that of the phase, or 2,000 tokens.
+    The given one, that of the phase, or 2,000 tokens. ``around`` returns the messages that stand
+    around hits.
 
     What is told unasked leaves out what is not trusted, however well it answers.
     """
@@ -60,27 +78,62 @@ def pack(
         )
     withheld = tuple(hit for hit in hits if is_unasked and not hit.is_trusted)
     distinct, repeated = _distinct(hit for hit in hits if not is_unasked or hit.is_trusted)
-    entries = [
-        (
-            hit,
-            entry := _entry(hit, counter, int(budget * _LONGEST_ENTRY_SHARE)),
-            counter.count(entry).tokens + 1,
-        )
-        for hit in distinct
+    worths = {hit.id: 1 / rank for rank, hit in enumerate(distinct, 2)}
+    shown = {hit.id for hit in (*hits, *repeated)}
+    beside = [
+        hit
+        for hit in around(distinct)
+        if hit.id not in shown and (hit.is_trusted or not is_unasked)
     ]
-    chosen = _choose(entries, budget, ALLOCATIONS.get(phase or "", {}))
-    shown = _by_file(
-        [(hit, entry) for number, (hit, entry, _) in enumerate(entries) if number in chosen]
-    )
-    text = "\n".join(entry for _, entry in shown)
+    worths |= {hit.id: _worth_beside(hit, distinct, worths) for hit in beside}
+    most = int(budget * _LONGEST_ENTRY_SHARE)
+    entries = [
+        _Entry(hit, text, counter.count(text).tokens + 1, worths[hit.id])
+        for hit in (*distinct, *beside)
+        for text in (_entry(hit, counter, most),)
+    ]
+    heads = {
+        hit.thread_id: (head, counter.count(head).tokens + 1)
+        for hit in distinct
+        if hit.thread_id and hit.seq is not None
+        for head in (_head(hit, distinct),)
+    }
+    costs: dict[str | None, int] = {thread_id: tokens for thread_id, (_, tokens) in heads.items()}
+    chosen = _choose(entries, budget, ALLOCATIONS.get(phase or "", {}), costs=costs)
+    groups: dict[str, list[_Entry]] = {}
+    for entry in sorted(chosen, key=lambda entry: -entry.worth):
+        hit = entry.hit
+        key = (hit.thread_id if hit.seq is not None else None) or (hit.files or (hit.id,))[0]
+        groups.setdefault(key, []).append(entry)
+    lines: list[str] = []
+    for key, group in groups.items():
+        if key in heads and group[0].hit.seq is not None:
+            group.sort(key=lambda entry: entry.hit.seq or 0)
+            lines.append(heads[key][0])
+        lines += [entry.text for entry in group]
+    text = "\n".join(lines)
+    ids = {entry.hit.id for entry in chosen}
     return PackedAnswer(
         text,
         counter.count(text).tokens,
-        tuple(hit for hit, _ in shown),
-        left_out=tuple(hit for number, (hit, _, _) in enumerate(entries) if number not in chosen),
+        tuple(entry.hit for group in groups.values() for entry in group),
+        left_out=tuple(hit for hit in distinct if hit.id not in ids),
         repeated=tuple(repeated),
         budget_tokens=budget,
         withheld=withheld,
+    )
+
+
+def _worth_beside(hit: Hit, hits: Sequence[Hit], worths: Mapping[str, float]) -> float:
+    """Return the evidence of a message that stands in the thread of a hit."""
+    return max(
+        [
+            worths[other.id] * (_AFTER if steps > 0 else _BEFORE) ** abs(steps)
+            for other in hits
+            if other.thread_id == hit.thread_id and other.seq is not None
+            for steps in ((hit.seq or 0) - other.seq,)
+        ],
+        default=0.0,
     )
 
 
@@ -109,9 +162,11 @@ def _entry(hit: Hit, counter: TokenCounter, most_tokens: int) -> str:
 
     files = [_line(path) for path in hit.files[:3]]
     day = str(local_time(UTC, hit.created_at).date())
-    head = ", ".join((hit.type or hit.role or hit.source, day, *files))
+    is_said = hit.seq is not None and hit.thread_id is not None
+    head = hit.type or hit.role or hit.source
+    head = f"#{hit.seq} {head}:" if is_said else f"- ({', '.join((head, day, *files))})"
     mark = "" if hit.is_confirmed else " (unconfirmed)"
-    hedge = hit.metadata.get("hedge")
+    hedge = None if is_said else hit.metadata.get("hedge")
     mark += f" ({_line(str(hedge))})" if hedge else ""
     room = max(most_tokens - counter.count(head + mark).tokens - 30, 40)
     content = hit.content.strip()
@@ -119,7 +174,17 @@ def _entry(hit: Hit, counter: TokenCounter, most_tokens: int) -> str:
         content = snippet(content, hit.terms, room * 3)
     # It can neither end its entry, nor begin another, nor cite what was not found.
     quoted = neutralize(content).replace("\n", "\n  ").replace("[Memory #", "(Memory #")
-    return f"- ({head}){mark} {quoted} {citation(hit)}"
+    quoted = quoted.replace("[Thread ", "(Thread ")
+    return f"{head}{mark} {quoted}" + ("" if is_said else f" {citation(hit)}")
+
+
+def _head(hit: Hit, hits: Sequence[Hit]) -> str:
+    """Return the citation of a thread, with what was amended in it."""
+    of_thread = [other for other in hits if other.thread_id == hit.thread_id]
+    hedge = next(filter(None, [other.metadata.get("hedge") for other in of_thread]), None)
+    day = local_time(UTC, hit.created_at).date()
+    reserve = f"; {_line(str(hedge)).partition(': ')[0]}" if hedge else ""
+    return f"[Thread {hit.thread_id}, {day}{reserve}]"
 
 
 def _line(text: str) -> str:
@@ -127,42 +192,35 @@ def _line(text: str) -> str:
 
 
 def _choose(
-    entries: Sequence[tuple[Hit, str, int]], budget: int, shares: Mapping[str, float]
-) -> set[int]:
-    """Which entries go in: first each type's share, by rank, then the best of what is left."""
-    chosen: set[int] = set()
+    entries: Sequence[_Entry],
+    budget: int,
+    shares: Mapping[str, float],
+    costs: dict[str | None, int],
+) -> list[_Entry]:
+    """Return what goes in: each type's share by rank, then the most evidence per token.
+
+    The first entry of a thread pays for its head, by ``costs``.
+    """
+    chosen: dict[str, _Entry] = {}
     left = budget
     for kind, share in shares.items():
         room = min(int(budget * share), left)
-        for number, (hit, _, tokens) in enumerate(entries):
-            if (
-                hit.type == kind
-                and hit.source == "memory"
-                and number not in chosen
-                and tokens <= room
-            ):
-                chosen.add(number)
-                room -= tokens
-                left -= tokens
-    for number, (_, _, tokens) in enumerate(entries):
-        if number not in chosen and tokens <= left:
-            chosen.add(number)
+        for entry in entries:
+            is_of_kind = entry.hit.type == kind and entry.hit.source == "memory"
+            if is_of_kind and entry.hit.id not in chosen and entry.tokens <= room:
+                chosen[entry.hit.id] = entry
+                room -= entry.tokens
+                left -= entry.tokens
+    for entry in sorted(
+        entries, key=lambda entry: -entry.worth / math.sqrt(entry.tokens + _USUAL_TOKENS)
+    ):
+        thread_id = entry.hit.thread_id if entry.hit.seq is not None else None
+        tokens = entry.tokens + costs.get(thread_id, 0)
+        if entry.hit.id not in chosen and tokens <= left:
+            chosen[entry.hit.id] = entry
             left -= tokens
-    return chosen
-
-
-def _by_file(entries: Sequence[tuple[Hit, str]]) -> list[tuple[Hit, str]]:
-    """Entries in their order, those about the same file after the first of them."""
-    places: dict[str, int] = {}
-    for number, (hit, _) in enumerate(entries):
-        if hit.files:
-            places.setdefault(hit.files[0], number)
-
-    def place(number: int) -> tuple[int, int]:
-        files = entries[number][0].files
-        return (places[files[0]] if files else number, number)
-
-    return [entries[number] for number in sorted(range(len(entries)), key=place)]
+            costs[thread_id] = 0
+    return list(chosen.values())
 
 
 def _distinct(hits: Iterable[Hit]) -> tuple[list[Hit], list[Hit]]:

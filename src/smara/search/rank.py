@@ -18,15 +18,14 @@ from smara.search.bm25 import length_norm, rarity, term_scores
 from smara.search.query import Query
 from smara.search.weights import WEIGHTS, Weights
 
+# The places around a message that say something about it, the nearer first.
 AROUND = (-1, 1, -2, 2)
-"""The places around a message that say something about it, the nearer first."""
 PLACE_BITS = 32
+# So many terms of a row of code are what stands first.
 _FIRST_PROSE, _FIRST_CODE = 12, 6
-"""So many terms of a row of code are what stands first."""
+# Of so many candidates or more four fifths must be code; in a talk about code what stands first
+# tells nothing.
 _FEWEST_OF_CODE = 20
-"""Of so many candidates or more four fifths must be code; in a talk about code what stands first
-tells nothing.
-"""
 _MOST_MATCHES, _MOST_NEAR = 4, 2
 _PLACES = (
     (-1, "in the message before"),
@@ -88,6 +87,19 @@ class TermEvidence:
         self.in_code: list[int] = []
 
 
+class RowWords(NamedTuple):
+    """What words bring to one row."""
+
+    score: float
+    """BM25 over the row and what stands around it."""
+    own: float
+    """BM25 of the row alone."""
+    coverage: float
+    """The share of the query's words, by weight, that it holds."""
+    near: float
+    """The share that only what stands around it holds."""
+
+
 Rated = tuple[float, TermEvidence]
 
 
@@ -140,65 +152,35 @@ class TermWeights:
         )
 
     def read(self, rows: Iterable[MessageCandidate]) -> list[TermEvidence]:
-        """Return the evidence of each row.
-
-        Terms count by who wrote them, in code more.
-        """
-        weights = self._weights
-        roles = weights.roles
-        code = {role: weights.code_weight * each for role, each in weights.code_roles.items()}
+        """Return the evidence of each row; in code, what stands first counts more."""
         found = [TermEvidence(row) for row in rows]
-        self._count(
-            [f" {each.row.prose} " for each in found],
-            [roles.get(each.row.role, 1.0) for each in found],
-            found,
-        )
+        self._count([f" {each.row.prose} " for each in found], found)
         named = [each for each in found if each.row.code]
-        self._count(
-            [f" {each.row.code} " for each in named],
-            [code.get(each.row.role, 1.0) for each in named],
-            named,
-            is_code=True,
-        )
+        self._count([f" {each.row.code} " for each in named], named, is_code=True)
         coded = [each for each in found if each.row.is_code]
         if len(found) >= _FEWEST_OF_CODE and len(coded) >= 0.8 * len(found):
             for each in coded:
-                role = each.row.role
-                self._add_first(
-                    each, roles.get(role, 1.0), weights.first_count, code_weight=code.get(role, 1.0)
-                )
+                self._add_first(each, self._weights.first_count)
         return found
 
-    def _count(
-        self,
-        texts: list[str],
-        weights: list[float],
-        found: list[TermEvidence],
-        is_code: bool = False,
-    ) -> None:
+    def _count(self, texts: list[str], found: list[TermEvidence], is_code: bool = False) -> None:
         """Add what texts say of each term: term by term, since most rows have few of them."""
         for number, needle in self.needles:
             for place, text in enumerate(texts):
                 if needle in text:
                     each = found[place]
-                    count = text.count(needle) * weights[place]
-                    each.counts[number] = each.counts.get(number, 0.0) + count
+                    each.counts[number] = each.counts.get(number, 0.0) + text.count(needle)
                     if is_code:
                         each.in_code.append(number)
 
-    def _add_first(
-        self, each: TermEvidence, role_weight: float, first_count: float, code_weight: float
-    ) -> None:
+    def _add_first(self, each: TermEvidence, first_count: float) -> None:
         """Count again what stands first in code: the signature and its description."""
         row, counts = each.row, each.counts
         prose = f" {' '.join(row.prose.split(' ', _FIRST_PROSE)[:_FIRST_PROSE])} "
         code = f" {' '.join(row.code.split(' ', _FIRST_CODE)[:_FIRST_CODE])} "
         for number, needle in self.needles if counts else ():
             if number in counts:
-                if needle in prose:
-                    counts[number] += first_count * role_weight
-                if needle in code:
-                    counts[number] += first_count * code_weight
+                counts[number] += first_count * ((needle in prose) + (needle in code))
 
     def thread_worths(self, found: list[TermEvidence], stats: Stats) -> list[float]:
         """Return term weights for a thread, by rarity among threads.
@@ -265,7 +247,7 @@ class Ranking:
     ) -> None:
         self._words = weights.message_words
         self._weights = weights.messages
-        self._period = query.period
+        self.period = query.period
         self._now_ms = now_ms
         self._stats = stats
         self.terms = TermWeights(query, stats, weights)
@@ -288,7 +270,16 @@ class Ranking:
 
         Rows without any are left out.
         """
-        return [(score, each) for each in self.evidence if (score := self._rate(each)) > 0]
+        return [
+            (words.score, each)
+            for words, each in zip(self.words, self.evidence, strict=True)
+            if words.score > 0
+        ]
+
+    @cached_property
+    def words(self) -> list[RowWords]:
+        """What the words of each row and of its surroundings bring, in the order of the rows."""
+        return [self._rate(each) for each in self.evidence]
 
     def rated_threads(self) -> dict[int, Rated]:
         """Return each thread's word score and best message."""
@@ -335,17 +326,15 @@ class Ranking:
         found += [
             f"phrase '{needle.strip()}'" for needle in terms.phrases if each.row.holds(needle)
         ]
-        if self._period is not None and self._period.contains(each.row.created_at):
-            found.append(f"from around {self._period.render()}")
+        if self.period is not None and self.period.contains(each.row.created_at):
+            found.append(f"from around {self.period.render()}")
         if each.row.created_at > self._now_ms - self._weights.half_life_days * _DAY_MS / 4:
             found.append("recent")
         return tuple(found)
 
-    def _rate(self, each: TermEvidence) -> float:
+    def _rate(self, each: TermEvidence) -> RowWords:
         """Return BM25 over a message and its surroundings; 0 without a term of its own."""
         counts, row = each.counts, each.row
-        if not counts:
-            return 0.0
         own, context, place, average = counts, self._context, row.place, self._usual_length
         length, usual, guesses = float(row.length), average, self.terms.guesses
         for (weight, step), silent in zip(self._places, row.around or _NOTHING, strict=True):
@@ -364,19 +353,25 @@ class Ranking:
             for number, count in beside.counts.items():
                 if number not in own and number not in guesses:
                     counts[number] = counts.get(number, 0.0) + weight * count
-        worths, norm = self.terms.worths, length_norm(length, usual, self._words)
-        score = sum(term_scores(counts, worths, norm, saturation=self._words.saturation))
+        worths, k = self.terms.worths, self._words.saturation
+        held = sum([worths[number] for number in own])
+        near = sum([worths[number] for number in counts]) - held if len(counts) > len(own) else 0.0
+        if not own:
+            return RowWords(0.0, 0.0, 0.0, near / self.ideal)
+        norm = length_norm(row.length, average, self._words)
+        alone = sum(term_scores(own, worths, norm, saturation=k))
+        norm = length_norm(length, usual, self._words)
+        score = sum(term_scores(counts, worths, norm, saturation=k))
         if len(own) > 1:
             # Pairs of the query's words, and quoted phrases, that stand together in the message.
-            weights, bonus = self._weights, 0.0
+            weights = self._weights
             for first in self._pairs(each):
-                bonus += weights.pair_weight * min(worths[first], worths[first + 1])
-            bonus *= weights.roles.get(row.role, 1.0)
-            bonus += sum(
+                score += weights.pair_weight * min(worths[first], worths[first + 1])
+            score += sum(
                 [weights.phrase_weight * max(worths) for n in self.terms.phrases if row.holds(n)]
             )
-            score += bonus
-        return score * self._timeliness(row.created_at)
+        score *= self._timeliness(row.created_at)
+        return RowWords(score, alone, held / self.ideal, near / self.ideal)
 
     def _pairs(self, each: TermEvidence) -> list[int]:
         counts = each.counts
@@ -392,13 +387,11 @@ class Ranking:
         totals: dict[int, float] = {}
         pairs: dict[int, float] = {}
         for _, each in members[: weights.most_messages_of_thread]:
-            role = each.row.role
-            role_weight = weights.thread_roles.get(role, 1.0)
-            share = role_weight / (weights.roles.get(role, 1.0) or 1.0)
+            share = weights.thread_roles.get(each.row.role, 1.0)
             for number, count in each.counts.items():
                 totals[number] = totals.get(number, 0.0) + share * count
             for first in self._pairs(each) if len(each.counts) > 1 else ():
-                pairs[first] = pairs.get(first, 0.0) + role_weight
+                pairs[first] = pairs.get(first, 0.0) + share
         pair_worths = {
             first: weights.pair_weight * min(worths[first], worths[first + 1]) for first in pairs
         }
@@ -416,6 +409,6 @@ class Ranking:
         weights = self._weights
         age_days = max(0, self._now_ms - created_at) / _DAY_MS
         factor = 1 + weights.recency_weight * math.exp2(-age_days / weights.half_life_days)
-        if self._period is not None and self._period.contains(created_at):
+        if self.period is not None and self.period.contains(created_at):
             factor *= 1 + weights.period_weight
         return factor

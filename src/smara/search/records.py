@@ -33,12 +33,10 @@ if TYPE_CHECKING:
     from smara.working.store import WorkingStore
 
 
+# How memories or observations stand to the code they name, by number; see ``codegraph.anchors``.
 CodeJudge = Callable[
     [Session, Literal["memory", "observation"], Sequence[int]], Mapping[int, Freshness]
 ]
-"""How memories or observations stand to the code they name, by number; see
-``codegraph.anchors``.
-"""
 
 
 def no_code(
@@ -87,10 +85,10 @@ def files_now(files: Sequence[str], freshness: Freshness | None) -> tuple[str, .
     )
 
 
+# How many rows of one term are read, newest first.
 TERM_LIMIT = 1_000
-"""How many rows of one term are read, newest first."""
+# How many rows are ranked, and more where more are asked for.
 CANDIDATES = 150
-"""How many rows are ranked, and more where more are asked for."""
 
 
 class RecordScore(NamedTuple):
@@ -167,12 +165,12 @@ class RecordMatches:
         return found
 
 
+# How many records of a kind are looked at because of their meaning.
 NEAREST = 30
-"""How many records of a kind are looked at because of their meaning."""
+# How many more records than are asked for are loaded: boosts change the order.
 SPARE = 6
-"""How many more records than are asked for are loaded: boosts change the order."""
+# Where an observation may come from that makes it no base for what is told unasked.
 _OUTSIDE = frozenset({"web", "mcp", "imported", "other"})
-"""Where an observation may come from that makes it no base for what is told unasked."""
 
 
 class RecordSource(Protocol):
@@ -188,10 +186,9 @@ class RecordSource(Protocol):
         """Return records by number as hits, without those retired or gone."""
 
 
+# Returns the best records of one kind, not yet in order: by a query, its vector, the number of the
+# project unless it is alone in its store, and filters.
 Find = Callable[[Session, QueryIntent, "Vector | None", int | None, SearchFilter], SourceMatches]
-"""Returns the best records of one kind, not yet in order: by a query, its vector, the number of the
-project unless it is alone in its store, and filters.
-"""
 
 
 class RecordFinder:

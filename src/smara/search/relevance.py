@@ -19,20 +19,20 @@ from smara.search.bm25 import rarity
 from smara.search.query import STOP_WORDS, Query, QueryTerm
 from smara.search.weights import WEIGHTS, LogisticRow, RelevanceWeights
 
+# The model whose cosines the weights were measured with.
 _CALIBRATED = "wordllama-l2-256"
-"""The model whose cosines the weights were measured with."""
+# Its cosines among the candidates of a question; those of another model are brought to them.
 _USUAL_COSINE, _USUAL_DEVIATION = 0.28, 0.094
-"""Its cosines among the candidates of a question; those of another model are brought to them."""
 _FEWEST_COSINES = 20
+# A sentence without spaces has bigrams across its words; so many of them are all of it.
 _ENOUGH_BIGRAMS = 0.4
-"""A sentence without spaces has bigrams across its words; so many of them are all of it."""
 _FEW_TEXTS = 100
+# What has more words is a pasted text.
 _LONGEST_QUESTION = 20
-"""What has more words is a pasted text."""
+# A text that holds all parts of a name, and not the name, holds so much of it.
 _PARTS = 0.6
-"""A text that holds all parts of a name, and not the name, holds so much of it."""
+# One with less of the parts, by letters, does not hold it: ``schema`` is not ``LoginSchema``.
 _MOST_PARTS = 2 / 3
-"""One with less of the parts, by letters, does not hold it: ``schema`` is not ``LoginSchema``."""
 _NAMES = ("identifier", "path")
 
 

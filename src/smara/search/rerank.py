@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from smara.models.reranker import Reranker
 
 
+# So many of the best are read again.
 RERANKED = 20
-"""So many of the best are read again."""
 _LONGEST = 4_000
 
 

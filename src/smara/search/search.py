@@ -120,8 +120,9 @@ def record_finders(
     ]
 
 
+# How long a model may take to write what an answer might say.
 IMAGINE_SECONDS = 10.0
-"""How long a model may take to write what an answer might say."""
+# Why meaning was not asked without anything being wrong; everything else is told.
 _NO_TROUBLE = (
     "embedder is off",
     "query is one name",
@@ -129,7 +130,6 @@ _NO_TROUBLE = (
     "nothing has a vector",
     "knows no word",
 )
-"""Why meaning was not asked without anything being wrong; everything else is told."""
 _ENOUGH_GOOD = 3
 
 
@@ -165,7 +165,7 @@ class Search:
         self._code_note = code_note
         self._weights = weights
         self._deadline_seconds = project.settings.search_deadline_seconds
-        self._messages = MessageSearch(
+        self.messages = MessageSearch(
             store, project.clock, project.settings, meaning=meaning, weights=weights
         )
 
@@ -315,7 +315,7 @@ class Search:
                 within = self._within(session, filters)
                 if within is None or (not intent.query.terms and vector is None):
                     return ThreadAnswer()
-                return self._messages.search_threads(
+                return self.messages.search_threads(
                     session, intent, vector, within=within, limit=limit, min_score=min_score
                 )
         except DeadlineError:
@@ -356,7 +356,7 @@ class Search:
         """Return what may answer, each with its relevance."""
         haul = MessageMatches()
         if filters.sources & {"raw", "compacted"}:
-            haul = self._messages.find(
+            haul = self.messages.find(
                 session,
                 intent,
                 vector,
@@ -467,6 +467,16 @@ class Search:
         boost = Boost(intent, self._clock.now_ms(), weights=self._weights.boost)
         for each in candidates:
             each.fused = scale.rate(each)
+        # Among messages the learned model orders: the first of it gets the best of their scores,
+        # so that they stand among other records as high as their words and meanings say.
+        messages = sorted(
+            [each for each in candidates if each.merit is not None],
+            key=lambda each: (-(each.merit or 0.0), -each.hit.created_at, -each.no),
+        )
+        scores = sorted([each.fused for each in messages], reverse=True)
+        for each, fused in zip(messages, scores, strict=True):
+            each.fused = fused
+        for each in candidates:
             boost.apply(each)
         rated = [each for each in candidates if each.score > 0]
         rated.sort(key=lambda each: (-each.score, -each.hit.created_at, each.kind, -each.no))
@@ -569,6 +579,7 @@ def _hits(best: Sequence[SearchCandidate], relevance: Relevance) -> tuple[Hit, .
                 coverage=share.coverage,
                 unknown=share.unknown,
                 unknown_names=share.unknown_names,
+                parts=each.parts,
             ),
         )
         for rank, (each, share) in enumerate(zip(best, shares, strict=True), 1)

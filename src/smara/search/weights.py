@@ -18,16 +18,16 @@ from dataclasses import dataclass, field, replace
 class WordWeights:
     """The weights of BM25 for one source."""
 
+    # How soon repetition of a term stops counting; k1 of BM25.
     saturation: float
-    """How soon repetition of a term stops counting; k1 of BM25."""
+    # How much a long text is held back; b of BM25.
     length_penalty: float
-    """How much a long text is held back; b of BM25."""
+    # The parts of a name in the query, against the name itself.
     part_weight: float
-    """The parts of a name in the query, against the name itself."""
+    # Words such as "days", "ago" and "python" that are asked for more often than written.
     weak_weight: float = 0.3
-    """Words such as "days", "ago" and "python" that are asked for more often than written."""
+    # A term in the title, path or name of a text, against one in its body.
     head_weight: float = 1.0
-    """A term in the title, path or name of a text, against one in its body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,28 +38,14 @@ class MessageWeights:
     # nearest: L -4.6.
     near_weight: float = 0.5
     far_weight: float = 0.25
-    # A term in code, a name or a path, against the same term in prose. By decision; 1.0: C +0.4, U
-    # -0.2.
-    code_weight: float = 1.5
     # Among chunks of code a term of the first line counts so many times more. 0: C -2.1.
     first_count: float = 2.0
     # Two words of the query side by side. 0: U -0.5, L -0.1, C -0.6; 0.4: U -1.1.
     pair_weight: float = 0.2
     # A quoted phrase that stands in the message. By decision, not measured.
     phrase_weight: float = 1.0
-    # How much of a term is counted by who wrote it. All 1.0: U -1.7, S -0.7. Tool and system: by
-    # analogy.
-    roles: Mapping[str, float] = field(
-        default_factory=lambda: {"user": 1.0, "assistant": 0.3, "tool": 0.25, "system": 0.25}
-    )
-    # The same for terms in code: a name is as good in an answer as in a question, while tool output
-    # repeats names. By the story of the demo (the schema is in the answer); the sets hold too
-    # little code to tell.
-    code_roles: Mapping[str, float] = field(
-        default_factory=lambda: {"user": 1.0, "assistant": 1.0, "tool": 0.5, "system": 0.5}
-    )
-    # The same inside a thread's sum, where long answers would drown the questions. All 1.0: U -6.7,
-    # S -1.5.
+    # How much of a term is counted by who wrote it inside a thread's sum, where long answers would
+    # drown the questions. All 1.0: U -6.7, S -1.5. Tool and system: by analogy.
     thread_roles: Mapping[str, float] = field(
         default_factory=lambda: {"user": 1.0, "assistant": 0.15, "tool": 0.1, "system": 0.1}
     )
@@ -83,13 +69,12 @@ class MessageWeights:
 class FusionWeights:
     """The weights of meaning; the words of the best hit count 1."""
 
-    # One standard deviation of cosine, for prose and for code, where names hide what meaning shows.
+    # One standard deviation of cosine where all sources meet, for prose and for code, where names
+    # hide what meaning shows. The order among messages has weights of its own: ranker.json.
     message_meaning: float = 0.03
     code_meaning: float = 0.17
-    # The same of the closer of the messages before and after.
-    neighbor_meaning: float = 0.04
-    # The same of the closest message of a user in a thread.
-    thread_meaning: float = 0.08
+    # The same of the closest message of a user in a thread. 0.08: S -0.4 over both parts.
+    thread_meaning: float = 0.12
     # What is of the days that "two weeks ago" means.
     days_bonus: float = 0.6
     # How much of the best messages goes into the vector of the second round, and how many they are.
@@ -190,16 +175,16 @@ class RelevanceWeights:
 
     with_meaning: LogisticRow = LogisticRow(-6.23, 2.37, 3.12, -2.37, -4.55, cosine=12.13)
     words_alone: LogisticRow = LogisticRow(-4.07, 6.1, 3.77, -2.02, -4.4)
+    # If no hit is this relevant, nothing was found.
     bound: float = 0.04
-    """If no hit is this relevant, nothing was found."""
+    # Among hits, what is less relevant is left out.
     least: float = 0.02
-    """Among hits, what is less relevant is left out."""
+    # The same for what is less than so much of the most relevant.
     share: float = 0.04
-    """The same for what is less than so much of the most relevant."""
+    # A hit that is more likely an answer than not.
     good: float = 0.5
-    """A hit that is more likely an answer than not."""
+    # So many are shown where nothing was found.
     nearest: int = 3
-    """So many are shown where nothing was found."""
 
     def at_least(self, score: float | None) -> RelevanceWeights:
         """Return them with another bound, if one is given."""

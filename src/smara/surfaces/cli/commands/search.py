@@ -28,6 +28,7 @@ from smara.surfaces.cli.options import (
 from smara.texts import dotted, hit_head
 
 _DEEP_SECONDS = 30.0
+_MOST_PARTS = 4
 NOTHING_FOUND = "No matches. Try fewer or other words, or a part of a name."
 
 
@@ -289,6 +290,8 @@ def _score(hit: Hit) -> str:
         return f"{hit.score:.2f}"
     meaning = [] if stages.meaning is None else [f"meaning {stages.meaning:.2f}"]
     factors = [f"{name} × {factor:.2f}" for name, factor in stages.factors]
+    most = sorted(stages.parts, key=lambda part: -abs(part[1]))[:_MOST_PARTS]
+    placed = "; ".join(f"{name} {part:+.1f}" for name, part in most)
     nowhere = f"{stages.unknown:.0%} of the query stands nowhere"
     unknown = [] if nowhere.startswith("0%") else [nowhere]
     where = "in it or beside it" if hit.seq is not None else "in it"
@@ -300,6 +303,7 @@ def _score(hit: Hit) -> str:
             *unknown,
             f"rank by {stages.fused:.2f}",
             *factors,
+            *([f"among messages by {placed}"] if placed else []),
         ]
     )
 
