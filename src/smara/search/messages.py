@@ -357,7 +357,7 @@ class MessageSearch:
         return ThreadAnswer(hits) if relevant else ThreadAnswer((), hits)
 
     def around(self, hits: Sequence[Hit]) -> list[Hit]:
-        """Return what was said around hits, in the first threads that these stand in."""
+        """Return the messages around hits, of their first few threads."""
         places: dict[str, list[int]] = {}
         for hit in hits:
             if hit.thread_id is not None and hit.seq is not None:

@@ -88,7 +88,7 @@ class TermEvidence:
 
 
 class RowWords(NamedTuple):
-    """What words bring to one row."""
+    """The evidence of words for one row."""
 
     score: float
     """BM25 over the row and what stands around it."""
@@ -152,7 +152,9 @@ class TermWeights:
         )
 
     def read(self, rows: Iterable[MessageCandidate]) -> list[TermEvidence]:
-        """Return the evidence of each row; in code, what stands first counts more."""
+        """Return the evidence of each row.
+
+        In code, what stands first counts more."""
         found = [TermEvidence(row) for row in rows]
         self._count([f" {each.row.prose} " for each in found], found)
         named = [each for each in found if each.row.code]
@@ -278,7 +280,7 @@ class Ranking:
 
     @cached_property
     def words(self) -> list[RowWords]:
-        """What the words of each row and of its surroundings bring, in the order of the rows."""
+        """The evidence of words for each row, in their order."""
         return [self._rate(each) for each in self.evidence]
 
     def rated_threads(self) -> dict[int, Rated]:
@@ -354,8 +356,10 @@ class Ranking:
                 if number not in own and number not in guesses:
                     counts[number] = counts.get(number, 0.0) + weight * count
         worths, k = self.terms.worths, self._words.saturation
-        held = sum([worths[number] for number in own])
-        near = sum([worths[number] for number in counts]) - held if len(counts) > len(own) else 0.0
+        inside = sum([worths[number] for number in own])
+        near = (
+            sum([worths[number] for number in counts]) - inside if len(counts) > len(own) else 0.0
+        )
         if not own:
             return RowWords(0.0, 0.0, 0.0, near / self.ideal)
         norm = length_norm(row.length, average, self._words)
@@ -371,7 +375,7 @@ class Ranking:
                 [weights.phrase_weight * max(worths) for n in self.terms.phrases if row.holds(n)]
             )
         score *= self._timeliness(row.created_at)
-        return RowWords(score, alone, held / self.ideal, near / self.ideal)
+        return RowWords(score, alone, inside / self.ideal, near / self.ideal)
 
     def _pairs(self, each: TermEvidence) -> list[int]:
         counts = each.counts

@@ -62,10 +62,10 @@ def look_of(rows: Sequence[MessageCandidate], code_share: float) -> tuple[float,
     An assistant that writes 2.25 times as much as the user is half brief, half lengthy.
     """
     answers = [row.length for row in rows if row.role != "user"]
-    asked = sum([row.length for row in rows]) - sum(answers)
+    written = sum([row.length for row in rows]) - sum(answers)
     users = len(rows) - len(answers)
     talk = min(1.0, len(answers) / (_FEWEST_ANSWERS * max(len(rows), 1)))
-    ratio = (sum(answers) / max(len(answers), 1)) / max(asked / max(users, 1), 1.0)
+    ratio = (sum(answers) / max(len(answers), 1)) / max(written / max(users, 1), 1.0)
     lengthy = talk * min(1.0, max(0.0, (ratio - _BRIEF) / (_LENGTHY - _BRIEF)))
     return ((1 - talk) * (1 - code_share), (1 - talk) * code_share, talk - lengthy, lengthy)
 
@@ -95,12 +95,12 @@ def describe(
     for place, row in enumerate(rows):
         threads.setdefault(row.thread_no, []).append(place)
     # Of each thread its two best by words and its three nearest: what the others of it say.
-    held = {no: sorted([roots[n] for n in each])[:-3:-1] for no, each in threads.items()}
-    near = {no: sorted([meaning[n] for n in each])[:-4:-1] for no, each in threads.items()}
+    words_of = {no: sorted([roots[n] for n in each])[:-3:-1] for no, each in threads.items()}
+    near_of = {no: sorted([meaning[n] for n in each])[:-4:-1] for no, each in threads.items()}
     is_asked = _ASKS_ASSISTANT.search(text[:1_000]) is not None
     found: list[tuple[float, ...]] = []
     for place, (row, each) in enumerate(zip(rows, words, strict=True)):
-        best, nearest = held[row.thread_no], near[row.thread_no]
+        best, nearest = words_of[row.thread_no], near_of[row.thread_no]
         is_alone, is_answer = len(best) < 2, row.role != "user"
         found.append(
             (
