@@ -130,7 +130,9 @@ class Doors:
         for reason in why[8:].split("; "):
             if not self._is_reason(reason, record, score, query):
                 yield f"{head}: {reason}"
-        for part in re.split(r", (?!not )(?=rank by|\d+%|meaning |from |[^,]+ ×)", score[10:]):
+        for part in re.split(
+            r", (?!not )(?=rank by|among |\d+%|meaning |from |[^,]+ ×)", score[10:]
+        ):
             if not self._is_part(part, record, query, float(head.rpartition(" ")[2])):
                 yield f"{head}: {part}"
 
@@ -243,6 +245,9 @@ class Doors:
             return -1 <= float(match[1]) <= 1 and self.number("SELECT count(*) FROM vectors") > 0
         if re.fullmatch(r"rank by \d\.\d\d", part):
             return True  # what the order is made of; nothing else is said by it
+        if match := re.fullmatch(r"among messages by ((?:[a-z ]+ [+-]\d+\.\d(?:; |$))+)", part):
+            is_answer = record["is"] == "message" and record["role"] != "user"
+            return record["is"] == "message" and (is_answer or "answer" not in match[1])
         name, _, factor = part.rpartition(" × ")
         return bool(name) and self._is_factor(name, float(factor), record)
 

@@ -34,6 +34,8 @@ THREAD_NEAREST = 800
 _CODE_ROWS = 20
 _DAYS = FACTS.index("days")
 # What moves a merit by less is not worth a word.
+# Quotation marks ask for words that stand together, whatever else is known of a row.
+_PHRASE = 20.0
 _LEAST_PART = 0.05
 # However far its meaning: what holds a word of the query stays in the answer, at its end.
 _LEAST = 1e-6
@@ -199,10 +201,12 @@ class MessageFusion:
         ranking, cosines = self._ranking, self._close.cosines
         rows, words, facts = [each.row for each in ranking.evidence], ranking.words, self._facts()
         weights = mix(look_of(rows, self.code_share))
+        phrases = ranking.terms.phrases
         merits = [
             # Rounded, so that the order of additions cannot tell two databases apart.
             round(sum(map(mul, weights, each)), 9)
-            for each in facts
+            + (_PHRASE * sum([row.holds(needle) for needle in phrases]) if phrases else 0.0)
+            for row, each in zip(rows, facts, strict=True)
         ]
         places = [
             place

@@ -406,7 +406,13 @@ class Ranking:
             + term_scores(pairs, pair_worths, k, saturation=k)
         )
         newest = max(each.row.created_at for _, each in members)
-        return score * self._timeliness(newest) + weights.best_weight * members[0][0]
+        best = max(
+            [
+                each * (1.0 if evidence.row.role == "user" else weights.best_answer)
+                for each, evidence in members
+            ]
+        )
+        return score * self._timeliness(newest) + weights.best_weight * best
 
     def _timeliness(self, created_at: int) -> float:
         """Return a factor of 1 or a little more, for recent rows and those of the query's time."""

@@ -54,6 +54,8 @@ class MessageWeights:
     # The best message of a thread, against the sum of its messages. 0: S -1.3, U -1.3; 1.0: U -2.7,
     # S -1.0.
     best_weight: float = 0.3
+    # The same of an answer, against a message of the user. 1.0: U -2.2; 0.2: S -1.4.
+    best_answer: float = 0.5
     # A thread is judged by its best messages, so that a very long one has little advantage. Not
     # measured.
     most_messages_of_thread: int = 40
