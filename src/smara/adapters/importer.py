@@ -176,6 +176,7 @@ class Importer:
         self._is_foreign = False
         self._batch_size = 0
         self._threads: dict[str, NewThread] = {}
+        self._put: dict[str, NewThread] = {}
 
     def import_file(
         self,
@@ -222,8 +223,10 @@ class Importer:
             self._report.threads.setdefault(thread.id, thread.kind)
             # The title of an erased session is made of its words.
             is_erased = self._erased_at(thread.id) >= 0
-            if self._memory is not None and not self._dry_run and not is_erased:
+            is_new = self._put.get(thread.id) != thread
+            if self._memory is not None and not self._dry_run and not is_erased and is_new:
                 self._memory.threads.put(self._with_resource(thread))
+                self._put[thread.id] = thread
         return self._report
 
     def _take(self, record: Imported) -> None:

@@ -20,14 +20,15 @@ _OPEN: dict[str, smara.Memory] = {}
 _FOLDER = tempfile.mkdtemp(prefix="smara-openai-agents-")
 
 
-def _memory(path: object) -> smara.Memory:
-    """Return the memory of a file, or of the server in a project of its own."""
-    name = str(path)
+def _memory(place: object) -> smara.Memory:
+    """Return the memory of a file: a store of its own, or a project of the server."""
+    name = str(place)
     if name not in _OPEN:
         server = os.environ.get("CONFORMANCE_STORE")
-        place = os.path.join(_FOLDER, f"{len(_OPEN)}.db")
-        project = f"p{len(_OPEN)}"
-        _OPEN[name] = smara.open(server or place, project=project, token_model="estimate")
+        address = server or os.path.join(_FOLDER, f"{len(_OPEN)}.db")
+        first = next(iter(_OPEN.values())) if server and _OPEN else None
+        memory = first or smara.open(address, token_model="estimate")
+        _OPEN[name] = memory.in_project(f"p{len(_OPEN)}")
     return _OPEN[name]
 
 
