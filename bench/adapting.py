@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import smara
 from bench.corpus import Corpus
@@ -17,6 +19,7 @@ ITEMS = 1_000
 def run(folder: Path, report: Report) -> None:
     """Measure each adapter."""
     _langgraph(folder, report)
+    _sessions(folder, report)
 
 
 def _langgraph(folder: Path, report: Report) -> None:
@@ -75,6 +78,65 @@ def _langgraph(folder: Path, report: Report) -> None:
 
 def _place() -> Any:
     return {"configurable": {"thread_id": "bench", "checkpoint_ns": ""}}
+
+
+def _sessions(folder: Path, report: Report) -> None:
+    """Write turns of a call with its result to sessions, and read them."""
+    from agents import RunContextWrapper, SQLiteSession
+
+    from smara.adapters.sdk.claude_agent import SmaraSessionStore
+    from smara.adapters.sdk.openai_agents import SmaraSession
+
+    corpus, wait = Corpus(), asyncio.new_event_loop().run_until_complete
+    key: Any = {"project_key": "bench", "session_id": str(uuid4())}
+
+    def turn(number: int) -> list[tuple[str, str, Any]]:
+        call = {"name": "Read", "input": {"path": "src/app.py"}}
+        return [("user", "text", corpus.text(number)), ("assistant", "tool_use", call),
+                ("user", "tool_result", {"content": "x = 1\n" * 40}),
+                ("assistant", "text", corpus.text(number + 1))]  # fmt: skip
+
+    def items(number: int) -> list[Any]:
+        kinds = {"tool_use": ("function_call", {"name": "Read", "arguments": '{"path":"a.py"}'}),
+                 "tool_result": ("function_call_output", {"output": "x = 1\n" * 40})}  # fmt: skip
+        return [
+            {"role": role, "content": said} if kind == "text"
+            else {"type": kinds[kind][0], "call_id": f"c{number}", **kinds[kind][1]}
+            for role, kind, said in turn(number)
+        ]  # fmt: skip
+
+    def entries(number: int) -> list[Any]:
+        at, names = f"2026-11-17T{number // 60 % 24:02}:{number % 60:02}:00Z", ("id", "tool_use_id")
+        return [
+            {"type": role, "uuid": str(uuid4()), "timestamp": at, "cwd": "/app",
+             "message": {"role": role, "content": said if kind == "text" else [
+                 {"type": kind, names[kind == "tool_result"]: f"t{number}", **said}]}}
+            for role, kind, said in turn(number)
+        ]  # fmt: skip
+
+    with smara.open(folder / "sessions.db", project="bench") as memory:
+        ours, theirs = SmaraSession("s", memory), SQLiteSession("s", folder / "their-session.db")
+        _add(report, "OpenAI session: add a turn of 4 items", {
+            "ours": lambda n: wait(ours.add_items(items(n))),
+            "theirs": lambda n: wait(theirs.add_items(items(n))),
+        })  # fmt: skip
+        _add(report, "OpenAI session: get 50 items", {
+            "ours": lambda n: wait(ours.get_items(50)),
+            "theirs": lambda n: wait(theirs.get_items(50)),
+        })  # fmt: skip
+        recall, run = ours.instructions("Be brief."), RunContextWrapper(None, turn_input=items(0))
+        agent: Any = None
+        _add(report, "OpenAI session: instructions with what is known", {
+            "ours": lambda n: wait(recall(run, agent))
+        })  # fmt: skip
+        theirs.close()
+        store = SmaraSessionStore(memory)
+        _add(report, "Claude session store: append a turn of 4 entries", {
+            "ours": lambda n: wait(store.append(key, entries(n)))
+        })  # fmt: skip
+        _add(report, f"Claude session store: load {4 * ROUNDS} entries", {
+            "ours": lambda n: wait(store.load(key))
+        })  # fmt: skip
 
 
 def _add(report: Report, what: str, actions: dict[str, Callable[[int], object]]) -> None:
