@@ -20,6 +20,7 @@ from smara.adapters.importer import Importer
 from smara.adapters.sdk.claude_agent import SmaraSessionStore, recall_hooks
 from smara.errors import InvalidInputError
 from tests.contract.both import EACH_DATABASE
+from tests.contract.sdk import watch_threads
 from tests.unit.adapters.claude_records import (
     SESSION,
     assistant,
@@ -270,3 +271,37 @@ def test_what_hooks_of_ours_tell_is_not_stored_as_said(memory, store):
     append(store, [user("run the tests"), record("attachment", attachment=attachment)])
     assert said(memory) == [("user", "run the tests")]
     assert len(load(store)) == 2
+
+
+def test_no_call_touches_the_store_on_the_event_loop(memory, store, monkeypatch):
+    seen = watch_threads(memory, monkeypatch)
+    (matcher,) = recall_hooks(memory)["UserPromptSubmit"]
+    prompt: Any = {"session_id": SESSION, "prompt": "run the tests"}
+    context: Any = None
+
+    async def use() -> None:
+        await store.append(KEY, session())
+        await store.load(KEY)
+        await store.list_sessions("-home-me-app")
+        await store.list_session_summaries("-home-me-app")
+        await store.list_subkeys(KEY)
+        await matcher.hooks[0](prompt, None, context)
+        await store.delete(KEY)
+
+    asyncio.run(use())
+    assert seen
+    assert threading.get_ident() not in seen
+
+
+def test_an_erase_leaves_the_same_words_of_another_session(memory, store):
+    lines = [
+        user("we saw the first heron"),
+        {"type": "last-prompt", "lastPrompt": "the first heron"},
+    ]
+    other = {**KEY, "session_id": OTHER}
+    append(store, lines)
+    append(store, lines, other)
+    asyncio.run(store.delete(KEY))
+    assert load(store, other) == lines
+    (summary,) = asyncio.run(store.list_session_summaries(KEY["project_key"]))
+    assert summary["data"]["first_prompt"] == "we saw the first heron"

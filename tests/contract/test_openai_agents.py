@@ -14,6 +14,8 @@ from agents.testing import ScriptedModel, assistant_message, function_call
 from smara.adapters.sdk.openai_agents import SmaraSession
 from smara.core.memory_block import OPENING
 from tests.contract.both import EACH_DATABASE
+from tests.contract.sdk import watch_threads
+from tests.contract.test_decisions import PARKING
 
 pytestmark = EACH_DATABASE
 QUIET = RunConfig(tracing_disabled=True)
@@ -175,3 +177,29 @@ def test_own_instructions_may_be_a_function(memory, session):
     agent = Agent("Ada", instructions=session.instructions(own), model=model)
     asyncio.run(Runner.run(agent, "Hi", session=session, run_config=QUIET))
     assert model.calls[0].system_instructions == "I am Ada."
+
+
+def test_the_worker_reads_decisions_of_a_session_that_rests(memory, session, clock):
+    add(session, *({"role": role, "content": words} for role, words in PARKING))
+    memory.worker.run_once()
+    assert list(memory.decisions.list()) == []
+    clock.advance(200)
+    memory.worker.run_once()
+    assert any("24 euros" in repr(each) for each in memory.decisions.list())
+
+
+def test_no_call_touches_the_store_on_the_event_loop(memory, session, monkeypatch):
+    seen = watch_threads(memory, monkeypatch)
+
+    async def use() -> None:
+        await session.add_items(ITEMS)
+        await session.get_items()
+        await session.pop_item()
+        model = ScriptedModel([[assistant_message("Hello.")]])
+        agent = Agent("Ada", instructions=session.instructions("Hi."), model=model)
+        await Runner.run(agent, "Hello", session=session, run_config=QUIET)
+        await session.clear_session()
+
+    asyncio.run(use())
+    assert seen
+    assert threading.get_ident() not in seen

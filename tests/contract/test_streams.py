@@ -254,7 +254,8 @@ def test_export_and_copy_bring_streams_along(memory, streams, tmp_path, place):
     entries = [NewEntry({"said": "a parrot", "x": "\x00\ud800"}, key="k"), NewEntry({"n": 1})]
     streams.append("a", entries, change=lambda data, fresh: {"state": len(fresh)})
     memory.privacy.export(tmp_path / "archive.zip")
-    with empty_store("sqlite") as address, smara.open(address) as other:
+    project = memory.project
+    with empty_store("sqlite") as address, smara.open(address, project=project) as other:
         for _ in range(2):
             other.privacy.import_archive(tmp_path / "archive.zip")
         there = other.frameworks.streams("some-framework", read)
@@ -266,6 +267,6 @@ def test_export_and_copy_bring_streams_along(memory, streams, tmp_path, place):
         assert [each.get("n") for each in bodies(there, "a")] == [1, None]
     with empty_store("sqlite") as target:
         smara.copy_store(str(place.address), str(target))
-        with smara.open(target) as other:
+        with smara.open(target, project=project) as other:
             there = other.frameworks.streams("some-framework", read)
             assert bodies(there, "a") == bodies(streams, "a")

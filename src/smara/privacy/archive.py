@@ -33,6 +33,7 @@ from smara.privacy.tables import BY_NAME, RECORDS, TableSpec
 FORMAT = "smara-archive"
 VERSION = 1
 MANIFEST = "manifest.json"
+_HALF = re.compile("[\ud800-\udfff]")
 _CSV: Mapping[str, Sequence[str]] = {
     "memories": (
         "short_id", "type", "content", "confidence", "tags", "files", "source", "created_by",
@@ -196,7 +197,13 @@ def _entry(path: str) -> ZipInfo:
 
 
 def _line(row: Mapping[str, Any]) -> bytes:
-    return json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return row_text(row, separators=(",", ":")).encode() + b"\n"
+
+
+def row_text(row: Mapping[str, Any], separators: tuple[str, str] = (", ", ": ")) -> str:
+    """Return a row as JSON; escaped if it holds half a character."""
+    text = json.dumps(row, ensure_ascii=False, separators=separators)
+    return json.dumps(row, separators=separators) if _HALF.search(text) else text
 
 
 def _encoded(lines: Iterable[str]) -> Iterator[bytes]:

@@ -21,7 +21,7 @@ from smara.database.projects import ProjectContext, Projects
 from smara.database.session import Session, number
 from smara.errors import BusyError, InvalidInputError, NotFoundError
 from smara.knowledge.store import KnowledgeStore
-from smara.privacy.archive import file_hash, private_file, write_archive
+from smara.privacy.archive import file_hash, private_file, row_text, write_archive
 from smara.privacy.derive import ProjectRooms, judge_again
 from smara.privacy.erase import Eraser, write_receipt
 from smara.privacy.holders import holders_of
@@ -237,7 +237,7 @@ class Privacy:
                 for number_, table in enumerate(RECORDS):
                     yield f"{',' if number_ else ''}{json.dumps(table.name)}: ["
                     for position, row in enumerate(reader.rows(table, selection)):
-                        yield ("," if position else "") + json.dumps(row, ensure_ascii=False)
+                        yield ("," if position else "") + row_text(row)
                     yield "]"
                 yield "}"
                 return

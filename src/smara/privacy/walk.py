@@ -34,7 +34,7 @@ TEXTS: Mapping[str, tuple[str, ...]] = {
 """The columns with the words of each record, by which its traces are found."""
 OWN = ("messages", "memories", "tasks", "working_memory", "commits")
 """Tables of what was said or written for itself."""
-COPIES = ("moment_receipts", "framework_entries")
+COPIES = ("moment_receipts",)
 """Tables whose rows repeat the words of others; one that repeats erased words goes with them."""
 _FROM_REPOSITORY = ("commits", "commit_files", "commit_state")
 """Tables that are read again from the repository: they go with their project alone."""
@@ -270,6 +270,11 @@ class Walk:
     def follow_copies(self, samples: Sequence[str]) -> dict[str, int]:
         """Add copies of the samples; count by table what stays."""
         staying: dict[str, set[int]] = {table.name: set() for table in RECORDS}
+        # A framework's session repeats words in entries without a message: titles, last prompts.
+        gone = self.among("framework_entries", "no", self.rows["framework_entries"], "t.stream_no")
+        sessions = {int(row[0]) for row in gone}
+        near = self.among("framework_entries", "stream_no", sessions, "t.no, t.message_no")
+        silent = {int(no) for no, message_no in near if message_no is None}
         for sample in samples:
             found = {
                 table.name: self.select(table.name, *self._where(table, sample))
@@ -281,7 +286,10 @@ class Walk:
                 if name in COPIES and is_own:
                     self.add(name, numbers)
                 staying[name] |= numbers
-            self._quote(found["framework_streams"], sample)
+            # How an entry begins as JSON says nothing.
+            if not sample.startswith('{"'):
+                self._quote(found["framework_streams"] & sessions, sample)
+                self.add("framework_entries", found["framework_entries"] & silent)
         counts = {name: len(staying[name] - self.rows[name]) for name in OWN}
         return {name: count for name, count in counts.items() if count}
 
