@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC
 from itertools import combinations
@@ -21,12 +21,15 @@ from smara.core.extract import shorten
 from smara.knowledge.contradictions import compare
 from smara.knowledge.statements import parse_statement
 from smara.search.bm25 import rarity
-from smara.search.models import SearchCandidate
+from smara.search.models import Hit, SearchCandidate
+from smara.search.query import STOP_WORDS
 
 LOOKED_AT = 40
 _COMPARED = 10
 _LONGEST_STATEMENT = 400
-_LEAST_SHARED_WORDS = 8
+_FEWEST_SHARED_WORDS, _LEAST_SHARED_WORDS = 4, 8
+_LOOKED_UP, _BEGINNING = 3, 400
+_WORD, _STEM, _LONGEST_TEXT = re.compile(r"[^\W\d_]{4,}"), 7, 2_000
 _LEAST_SHARE = 0.21
 _LEAST_ANNOUNCED_WORDS = 3
 _BRIEF = 60
@@ -44,13 +47,19 @@ _ANNOUNCED = re.compile(
 )
 
 
-def newer_first(best: Sequence[SearchCandidate]) -> list[SearchCandidate]:
+Around = Callable[[Sequence[Hit]], Sequence[Hit]]
+
+
+def newer_first(
+    best: Sequence[SearchCandidate], around: Around = lambda hits: ()
+) -> list[SearchCandidate]:
     """Return ranked candidates with amending ones above what they amend.
 
-    An amended one that is shown says so, with what amended it.
+    An amended one that is shown says so, with what amended it. ``around`` returns the messages
+    that stand around hits: the one that announces a change may share no word with the query.
     """
     ranked = list(best[:LOOKED_AT])
-    for older, newer in _amended(ranked):
+    for older, newer in _amended(ranked, around) if len(ranked) > 1 else ():
         if ranked.index(newer) > ranked.index(older):
             ranked.remove(newer)
             ranked.insert(ranked.index(older), newer)
@@ -67,7 +76,9 @@ def newer_first(best: Sequence[SearchCandidate]) -> list[SearchCandidate]:
     return [*ranked, *best[LOOKED_AT:]]
 
 
-def _amended(ranked: Sequence[SearchCandidate]) -> list[tuple[SearchCandidate, SearchCandidate]]:
+def _amended(
+    ranked: Sequence[SearchCandidate], around: Around
+) -> list[tuple[SearchCandidate, SearchCandidate]]:
     """Pairs of an older candidate and the newer one that amends it, each older one once."""
     found: dict[int, tuple[SearchCandidate, SearchCandidate]] = {}
     for one, other in combinations(ranked[:_COMPARED], 2):
@@ -84,32 +95,36 @@ def _amended(ranked: Sequence[SearchCandidate]) -> list[tuple[SearchCandidate, S
     for each in ranked:
         if each.kind == "message" and each.hit.thread_id:
             threads.setdefault(each.hit.thread_id, []).append(each)
-    announced = {
-        thread: [each for each in group if _ANNOUNCED.search(each.hit.content)]
-        for thread, group in threads.items()
-    }
-    if any(announced.values()):
-        for group, later in _of_one_subject(list(threads.values())):
-            words = _words(group)
-            if any(
-                len(words & _words([each])) >= _LEAST_ANNOUNCED_WORDS
-                for each in announced[str(later[0].hit.thread_id)]
-            ):
-                # The best of the later one goes above the best of the earlier one; all that is
-                # shown of the earlier one says so.
-                found |= {id(each): (each, later[0]) for each in group if id(each) not in found}
+    looked_up = 0
+    for group, later in _of_one_subject(list(threads.values())):
+        hits = [each.hit for each in later]
+        announced = [hit for hit in hits if _ANNOUNCED.search(hit.content[:_BEGINNING])]
+        if not announced and looked_up < _LOOKED_UP:
+            looked_up += 1
+            hits = list(around(hits))
+            announced = [hit for hit in hits if _ANNOUNCED.search(hit.content[:_BEGINNING])]
+        words = _words([each.hit for each in group])
+        if (
+            any(len(words & _words([hit])) >= _LEAST_ANNOUNCED_WORDS for hit in announced)
+            and len(words & _words(hits)) >= _LEAST_SHARED_WORDS
+        ):
+            # The best of the later one goes above the best of the earlier one; all that is
+            # shown of the earlier one says so.
+            found |= {id(each): (each, later[0]) for each in group if id(each) not in found}
     return list(found.values())
 
 
-def _words(group: Sequence[SearchCandidate]) -> frozenset[str]:
-    return frozenset().union(*(parse_statement(each.hit.content).content_set for each in group))
+def _words(hits: Sequence[Hit]) -> frozenset[str]:
+    """Return the longer words of texts, without their endings: to parse forty texts takes long."""
+    texts = [hit.content[:_LONGEST_TEXT].lower() for hit in hits]
+    return frozenset([word[:_STEM] for text in texts for word in _WORD.findall(text)]) - STOP_WORDS
 
 
 def _of_one_subject(
     groups: Sequence[list[SearchCandidate]],
 ) -> list[tuple[list[SearchCandidate], list[SearchCandidate]]]:
     """Pairs of conversations about one subject, the earlier one first."""
-    words = [_words(group) for group in groups]
+    words = [_words([each.hit for each in group]) for group in groups]
     spread = Counter(word for each in words for word in each)
     weights = {word: rarity(count, len(groups)) for word, count in spread.items()}
     sums = [math.fsum(weights[word] for word in each) for each in words]
@@ -117,7 +132,7 @@ def _of_one_subject(
     for one, other in combinations(range(len(groups)), 2):
         shared = words[one] & words[other]
         share = math.fsum(weights[word] for word in shared) / (min(sums[one], sums[other]) or 1.0)
-        if len(shared) >= _LEAST_SHARED_WORDS and share >= _LEAST_SHARE:
+        if len(shared) >= _FEWEST_SHARED_WORDS and share >= _LEAST_SHARE:
             first, last = sorted(
                 (groups[one], groups[other]), key=lambda group: group[0].hit.created_at
             )

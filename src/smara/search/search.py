@@ -492,7 +492,7 @@ class Search:
             deadline_seconds=stop_at - self._clock.monotonic(),
             share=self._weights.fusion.reranker,
         )
-        return newer_first(best), scale.render(), note
+        return newer_first(best, self.messages.around), scale.render(), note
 
     def _select(
         self,
