@@ -27,6 +27,20 @@ PRINTED = {
         "item I drink Darjeeling tea in the morning\nraw I drink Darjeeling tea in the morning\n"
         "raw Darjeeling, as you like it.\n"
     ),
+    "agent_framework_memory": (
+        "1 message(s); knows the rule: True\n3 message(s); knows the rule: True\n"
+    ),
+    "anthropic_memory": (
+        "File created successfully at: /memories/build.md\n"
+        "The memory file has been edited. Here is the snippet showing the change (with line"
+        " numbers):\n     1\t- Tests need Redis 8.\n     2\t\n"
+        "Here's the content of /memories/from_people/decision.md with line numbers:\n"
+        "     1\t- We deploy on Mondays only \n"
+        "error: /memories/from_people belongs to people and cannot be changed here. Write to"
+        " another file; a person will review it.\nto review: Tests need Redis 8.\n"
+    ),
+    "google_adk_memory": "1 event(s), 1 found\n3 event(s), 1 found\n1 session\n",
+    "llama_index_memory": "8 messages in the window\nwall 0 is told by memory: True\n",
     "pydantic_ai_memory": (
         "1 message(s); knows the rule: True\n3 message(s); knows the rule: True\n"
     ),
