@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -46,18 +45,9 @@ PRINTED = {
     ),
 }
 """What each program prints."""
-APART = {"crewai_memory": "crewai"}
-"""Programs whose package needs an environment of its own; `make conformance` runs them there."""
 
 
-def is_run_here(path: Path) -> bool:
-    return path.stem not in APART or find_spec(APART[path.stem]) is not None
-
-
-HERE = [path for path in EXAMPLES if is_run_here(path)]
-
-
-@pytest.mark.parametrize("path", HERE, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs_offline_and_prints_what_it_says(path: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", str(path)],
@@ -77,5 +67,5 @@ def test_example_is_short(path: Path) -> None:
 
 def test_examples_are_typed() -> None:
     command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports", "silent"]
-    done = subprocess.run([*command, *map(str, HERE)], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run([*command, *map(str, EXAMPLES)], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.startswith("Success"), done.stdout

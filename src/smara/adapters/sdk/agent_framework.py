@@ -298,13 +298,16 @@ class SmaraHistoryProvider(HistoryProvider):
         if not self._is_condensed:
             return
         thread_id = thread_of(context.session_id)
-        view, first = await fail_open_async("context", lambda: self._look(thread_id), (None, None))
+        nothing: tuple[Context | None, str | None] = (None, None)
+        view, first = await fail_open_async("context", lambda: self._look(thread_id), nothing)
         if view is None:
             return
         if view.system:
             context.extend_instructions(self.source_id, view.system)
         loaded = context.context_messages.get(self.source_id, [])
-        start = _start(loaded, first)
+        # With observations and no message to show, all of them are told.
+        is_told = first is None and bool(view.receipt.observation_ids)
+        start = len(loaded) if is_told else _start(loaded, first)
         if start > 0:
             note = next(iter(view.messages), None)
             text = note.content if note is not None and note.source == "memory" else OPENING

@@ -254,11 +254,12 @@ class MemoryFiles:
             memory = self._memory.memories.find(line.memory_id)
             if memory is None or memory.deprecated_because in _GONE:
                 del lines[line.first - 1 : line.last]
-            elif memory.content != line.content:
+                continue
+            if memory.content != line.content:
                 start = lines[line.first - 1]
                 prefix = start[: len(start) - len(start.lstrip(" -*+>\t"))]
                 lines[line.first - 1 : line.last] = [prefix + " ".join(memory.content.split())]
-            if marks and memory is not None and memory.tier == "quarantined":
+            if marks and memory.tier == "quarantined":
                 lines[line.first - 1] += f" [not confirmed; from {origins(memory.taint)}]"
         return "\n".join(lines)
 

@@ -117,12 +117,19 @@ class SmaraSessionService(BaseSessionService):
         return await asyncio.to_thread(self._create, name, state or {})
 
     def _create(self, name: SessionName, state: Mapping[str, Any]) -> Session:
-        if self._find(name) is not None:
+        streams = _streams(self._memory)
+        # One without a state was stored by the memory service, for another session service.
+        before = streams.find(name.key)
+        if before is not None and "state" in before.data:
             raise AlreadyExistsError(f"Session with id {name.id} already exists.")
         own = self._share(name, state)
         try:
-            stream = _streams(self._memory).append(
-                name.key, (), thread=name.thread, change=lambda *_: {"state": own}, revision=0
+            stream = streams.append(
+                name.key,
+                (),
+                thread=name.thread,
+                change=lambda data, *_: {**data, "state": own},
+                revision=0 if before is None else before.revision,
             )
         except ConflictError:
             raise AlreadyExistsError(f"Session with id {name.id} already exists.") from None
@@ -354,7 +361,8 @@ class SmaraMemoryService(BaseMemoryService):
     ) -> SearchMemoryResponse:
         """Search the user's sessions and memories, best first."""
         name = SessionName(app_name, user_id)
-        found = await fail_open_async("search", lambda: self._search(name, query), [])
+        nothing: list[MemoryEntry] = []
+        found = await fail_open_async("search", lambda: self._search(name, query), nothing)
         return SearchMemoryResponse(memories=found)
 
     def _search(self, name: SessionName, query: str) -> list[MemoryEntry]:

@@ -52,6 +52,7 @@ class SmaraMemoryBlock(BaseMemoryBlock[str]):
     session_id: str = Field(default="default", description="The session, if none is handed over.")
     resource_id: str | None = Field(default=None, description="Whom the sessions belong to.")
     cwd: str = Field(default="", description="The folder the agent works in.")
+    has_moments: bool = Field(default=True, description="False to leave the pack out.")
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
         """Return what memory tells of the session."""
@@ -87,9 +88,9 @@ class SmaraMemoryBlock(BaseMemoryBlock[str]):
         earlier = [f"{each.role}: {each.content}" for each in context.messages if each.message_id]
         if earlier:
             earlier.insert(0, _EARLIER)
-        return "\n\n".join(
-            filter(None, (session.pack(), context.system, "\n".join(earlier), context.reminder))
-        )
+        pack = session.pack() if self.has_moments else ""
+        texts = (pack, context.system, "\n".join(earlier), context.reminder)
+        return "\n\n".join(filter(None, texts))
 
     def _streams(self) -> Streams:
         return self.smara.frameworks.streams(FRAMEWORK, read_message)

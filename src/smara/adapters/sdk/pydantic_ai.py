@@ -71,8 +71,8 @@ class _AgentRun:
     """Stored messages of earlier runs."""
     keys: dict[int, tuple[ModelMessage, str]] = field(default_factory=dict)
     context: Context | None = None
-    first_shown: str | None = None
-    """The key of the oldest stored message that is not told by observations."""
+    first_shown: int = 0
+    """The place of the oldest stored message that is not told by observations."""
     pack: str | None = None
     is_opened: bool = False
     messages: list[ModelMessage] = field(default_factory=list)
@@ -340,7 +340,10 @@ class SmaraMemory(AbstractCapability[Any]):
             run.session.session_id, model=model, resource_id=self.resource_id
         )
         shown = [each.message_id for each in context.messages if each.message_id]
-        run.first_shown = self.memory.messages.get(shown[0]).client_id if shown else None
+        first = self.memory.messages.get(shown[0]).client_id if shown else None
+        # With observations and no message to show, all that is stored is told.
+        all_told = len(run.order) if not shown and context.receipt.observation_ids else 0
+        run.first_shown = run.order.get(first or "", all_told)
         run.context = context
 
     def _open(self, run: _AgentRun, given: Sequence[ModelMessage]) -> None:
@@ -369,7 +372,7 @@ class SmaraMemory(AbstractCapability[Any]):
         earlier = [_without_system(each) for key, each in run.earlier if key not in set(keys)]
         every = [*earlier, *given] if self.has_history else list(given)
         start = self._start(run, [*(key for key, _ in run.earlier if key not in set(keys)), *keys])
-        while start > 0 and _answers_calls(every[start]):
+        while 0 < start < len(every) and _answers_calls(every[start]):
             start -= 1
         shown = [self._noted(run, each) for each in every[start:]]
         prompts: list[ModelRequestPart] = [
@@ -391,12 +394,12 @@ class SmaraMemory(AbstractCapability[Any]):
 
     def _start(self, run: _AgentRun, keys: Sequence[str]) -> int:
         """Return the place of the oldest message that observations do not tell."""
-        if not self.has_history or run.context is None:
+        if not self.has_history:
             return 0
-        if run.first_shown is None or run.first_shown not in run.order:
-            return 0
-        oldest = run.order[run.first_shown]
-        return next((at for at, key in enumerate(keys) if run.order.get(key, oldest) >= oldest), 0)
+        first = run.first_shown
+        return next(
+            (at for at, key in enumerate(keys) if run.order.get(key, first) >= first), len(keys)
+        )
 
     def _noted(self, run: _AgentRun, message: ModelMessage) -> ModelMessage:
         """Return a message with what was told about it and its calls."""
