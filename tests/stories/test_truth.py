@@ -25,6 +25,7 @@ from smara.adapters.hosts.spool import put
 from smara.testing import FakeClock
 from tests.faults.sizes import count
 from tests.hook_replay import read_session
+from tests.stores import new_file
 from tests.surfaces.shell import smara as call
 from tests.truth import World, false_of_session, false_statements, was_output
 from tests.truth_doors import Doors, rows_of
@@ -80,7 +81,7 @@ def _stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str = "") -> It
     monkeypatch.setenv("SMARA_DURABILITY", "normal")
     clock, world, spool = FakeClock(BEGAN_MS), World(), str(tmp_path / "spool")
     with smara.open(
-        url or tmp_path / "store.db",
+        url or new_file(tmp_path / "store.db"),
         project="shop",
         durability="normal",
         embedder="off",

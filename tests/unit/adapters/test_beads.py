@@ -507,7 +507,7 @@ TRACKER = st.dictionaries(st.sampled_from(NAMES), RECORD, min_size=1, max_size=5
 def test_whatever_a_tracker_holds_goes_out_as_it_came(write, tmp_path, tracker):
     records = {name: {"id": name, **record} for name, record in tracker.items()}
     path = write(*records.values())
-    with smara.open(":memory:") as memory:
+    with open_temporary() as memory:
         report = import_beads(memory, path)
         assert (report.added, report.refused) == (len(records), ())
         first = text_of(memory)
@@ -516,7 +516,7 @@ def test_whatever_a_tracker_holds_goes_out_as_it_came(write, tmp_path, tracker):
         assert text_of(memory) == first
     again = tmp_path / "again.jsonl"
     again.write_text(first, encoding="utf-8")
-    with smara.open(":memory:") as memory:
+    with open_temporary() as memory:
         import_beads(memory, again)
         assert text_of(memory) == first
 
@@ -555,7 +555,7 @@ def test_whatever_happens_here_goes_out_and_no_file_undoes_it(write, tmp_path, t
     """The file is older than all that is done here."""
     path = write(*({"id": name, **record} for name, record in tracker.items()))
     names, clock = list(tracker), FakeClock(1_800_000_000_000)
-    with smara.open(":memory:", clock=clock) as memory:
+    with open_temporary(clock=clock) as memory:
         import_beads(memory, path)
         for act, one, other in acts:
             clock.advance(1)
@@ -570,6 +570,6 @@ def test_whatever_happens_here_goes_out_and_no_file_undoes_it(write, tmp_path, t
         assert (report.unchanged, report.issues) == (memory.tasks.totals().all,) * 2
         import_beads(memory, path)
         assert text_of(memory) == out
-    with smara.open(":memory:", clock=clock) as fresh:
+    with open_temporary(clock=clock) as fresh:
         import_beads(fresh, own)
         assert text_of(fresh) == out
