@@ -90,6 +90,15 @@ def _no_settings_from_the_machine(
         monkeypatch.setenv(name, "100")
 
 
+@pytest.fixture(autouse=True)
+def _outside_of_the_repository(request: pytest.FixtureRequest) -> None:
+    """What reads the repository that it is called in, as commits and decisions do, must not find
+    Smara's own: it has thousands of files, and changes every day.
+    """
+    if not {"contract", "faults", "surfaces"}.isdisjoint(request.path.parts):
+        request.getfixturevalue("monkeypatch").chdir(request.getfixturevalue("tmp_path"))
+
+
 @pytest.fixture
 def clock() -> FakeClock:
     """A clock that moves only when told to."""

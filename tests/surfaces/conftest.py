@@ -40,12 +40,6 @@ def _without_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SMARA_DURABILITY", "normal")
 
 
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command that reads the history of the repository must not find that of Smara itself."""
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.fixture
 def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The path of a store that does not exist yet."""
