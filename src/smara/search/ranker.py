@@ -30,7 +30,7 @@ FACTS = (
     "answer asked for",
     "days",
     "time",
-    "early",
+    "early in its thread",
     "words of its thread",
     "meaning of its thread",
     "three nearest of its thread",
