@@ -89,7 +89,8 @@ class SmaraSession:
         self._streams = self._memory.frameworks.streams(FRAMEWORK, reader, is_redacted=is_redacted)
         self._is_closed = False
         self._pack: str | None = None
-        self._notes: dict[str, str] = {}
+        self._last_words: str | None = None
+        self._notes: list[str] = []
 
     @property
     def thread_id(self) -> str:
@@ -170,13 +171,14 @@ class SmaraSession:
         is_first = self._pack is None
         if self._pack is None:
             self._pack = AgentSession(self._memory, FRAMEWORK, name).pack()
-        if words not in self._notes:
+        if words != self._last_words:
+            self._last_words = words
             note = moments.first_message(name, words, is_first=is_first)
-            self._notes[words] = "" if note is None else note.text
             if note is not None:
                 moments.mark_delivered(note.receipt_id)
+                self._notes.append(note.text)
         context = self._memory.context.process_input(name, resource_id=self._thread.resource_id)
-        return "\n\n".join(filter(None, (own, self._pack, *self._notes.values(), context.system)))
+        return "\n\n".join(filter(None, (own, self._pack, *self._notes, context.system)))
 
     def _check(self) -> None:
         if self._is_closed:

@@ -69,7 +69,7 @@ class ScriptedClaude(Transport):
                 else:
                     self._reply("")
 
-    async def read_messages(self) -> AsyncIterator[dict[str, Any]]:  # type: ignore[override]
+    async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
         """Yield what Claude Code would write."""
         async for message in self._receive:
             yield message
