@@ -10,8 +10,8 @@ from smara.adapters.sdk.openai_agents import SmaraSession
 
 
 async def main() -> None:
-    with smara.open("memory.db") as memory:
-        memory.memories.remember("Deploys go through the blue gate", type="decision")
+    async with smara.open_async("memory.db") as memory:
+        await memory.memories.remember("Deploys go through the blue gate", type="decision")
         session = SmaraSession("deploys", memory)
         model = ScriptedModel([[assistant_message("Done.")], [assistant_message("Done, too.")]])
         agent = Agent("deployer", instructions=session.instructions("Be brief."), model=model)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -305,3 +306,17 @@ def test_an_erase_leaves_the_same_words_of_another_session(memory, store):
     assert load(store, other) == lines
     (summary,) = asyncio.run(store.list_session_summaries(KEY["project_key"]))
     assert summary["data"]["first_prompt"] == "we saw the first heron"
+
+
+def test_what_was_told_and_is_done_is_known_to_be_of_use(memory, store, clock):
+    memory.memories.remember("Tables are made by `make tables ALL=1` alone", type="decision")
+    (matcher,) = recall_hooks(memory)["UserPromptSubmit"]
+    prompt: Any = {"session_id": SESSION, "prompt": "make the tables"}
+    context: Any = None
+    asyncio.run(matcher.hooks[0](prompt, None, context))
+    clock.advance(5)
+    at = datetime.fromtimestamp(clock.now_ms() / 1000, UTC).isoformat()
+    lines = [call("Bash", command="make tables ALL=1"), result("done")]
+    append(store, [{**line, "timestamp": at} for line in lines])
+    (receipt,) = memory.moments.receipts(SESSION)
+    assert (receipt.used_how, receipt.is_used) == ("ran", True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,6 +18,7 @@ from smara.adapters.importer import Importer, ImportReport
 from smara.adapters.lines import FileLine, JsonLine, decode
 from smara.adapters.records import Counted, Imported, Record
 from smara.adapters.replay import Learner
+from smara.errors import SmaraError
 from smara.frameworks.models import SdkEntry, SdkStream, UnreadEntries
 from smara.frameworks.streams import Streams
 from smara.memory import Memory
@@ -30,6 +32,20 @@ class EntrySource(Protocol):
 
     def take(self, entry: SdkEntry) -> Iterator[Record]:
         """Yield the records that an entry gives, or that it settles."""
+
+
+class LiveLearner(Learner):
+    """A learner that also looks whether what the agent was told is used.
+
+    For a transcript hooks have done that; a framework's session has none.
+    """
+
+    def flush(self) -> None:
+        """Look for signs of use, then learn; errors must not fail the import."""
+        with suppress(SmaraError):
+            if fresh := self._memory.internals.intake.fresh(self._pending):
+                self._memory.moments.heed(fresh)
+        super().flush()
 
 
 @dataclass(slots=True)
@@ -58,7 +74,7 @@ class LiveReader:
         stream, entries = unread.stream, list(unread.entries)
         session = self._sessions.pop(stream.id, None)  # it comes back when all went well
         if session is None or session.seq != unread.after_seq:
-            importer = Importer(self._memory, self._resource_id, learner=Learner(self._memory))
+            importer = Importer(self._memory, self._resource_id, learner=LiveLearner(self._memory))
             session = _OpenSession(self._open_source(stream), importer)
             entries = [*unread.before(_BEFORE), *entries]
         places: dict[int, tuple[str, str]] = {}
