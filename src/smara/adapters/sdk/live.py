@@ -35,13 +35,13 @@ class EntrySource(Protocol):
 
 
 class LiveLearner(Learner):
-    """A learner that also looks whether what the agent was told is used.
+    """A learner that also looks for use of injections.
 
     For a transcript hooks have done that; a framework's session has none.
     """
 
     def flush(self) -> None:
-        """Look for signs of use, then learn; errors must not fail the import."""
+        """Look for signs of use, then learn from the rest."""
         with suppress(SmaraError):
             if fresh := self._memory.internals.intake.fresh(self._pending):
                 self._memory.moments.heed(fresh)
