@@ -98,6 +98,8 @@ class RowWords(NamedTuple):
     """The share of the query's words, by weight, that it holds."""
     near: float
     """The share that only what stands around it holds."""
+    in_code: float = 0.0
+    """How much of what it holds stands in code, as a name or a path."""
 
 
 Rated = tuple[float, TermEvidence]
@@ -375,7 +377,8 @@ class Ranking:
                 [weights.phrase_weight * max(worths) for n in self.terms.phrases if row.holds(n)]
             )
         score *= self._timeliness(row.created_at)
-        return RowWords(score, alone, inside / self.ideal, near / self.ideal)
+        in_code = sum([worths[number] for number in set(each.in_code)]) / (inside or 1.0)
+        return RowWords(score, alone, inside / self.ideal, near / self.ideal, in_code)
 
     def _pairs(self, each: TermEvidence) -> list[int]:
         counts = each.counts

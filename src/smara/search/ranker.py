@@ -101,7 +101,9 @@ def describe(
     found: list[tuple[float, ...]] = []
     for place, (row, each) in enumerate(zip(rows, words, strict=True)):
         best, nearest = words_of[row.thread_no], near_of[row.thread_no]
-        is_alone, is_answer = len(best) < 2, row.role != "user"
+        is_alone = len(best) < 2
+        # A name is as good in an answer as in a question; prose of an answer is not.
+        answer = 0.0 if row.role == "user" else 1 - each.in_code
         found.append(
             (
                 math.sqrt(each.score / most),
@@ -111,9 +113,9 @@ def describe(
                 meaning[place],
                 around[place],
                 math.log1p(min(row.length, _LONGEST)),
-                float(is_answer),
-                math.log1p(min(row.length, _LONGEST_ANSWER)) if is_answer else 0.0,
-                float(is_answer and is_asked),
+                answer,
+                answer * math.log1p(min(row.length, _LONGEST_ANSWER)),
+                answer if is_asked else 0.0,
                 float(times[place][0]),
                 float(times[place][1]),
                 1 / (1 + row.seq),

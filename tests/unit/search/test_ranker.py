@@ -16,8 +16,8 @@ def row(no, role="user", length=20, thread=1, seq=1):
     return MessageCandidate(no, thread, seq, role, 0, "", "", length=length)
 
 
-def words(score=1.0, own=1.0, coverage=1.0, near=0.0):
-    return RowWords(score, own, coverage, near)
+def words(score=1.0, own=1.0, coverage=1.0, near=0.0, in_code=0.0):
+    return RowWords(score, own, coverage, near, in_code)
 
 
 def described(rows, found, text="what is it", meaning=None):
@@ -80,3 +80,10 @@ def test_answer_is_wanted_where_the_question_is_about_what_you_said():
     for text, wanted in (("what did you suggest", 1.0), ("what did I buy", 0.0)):
         facts = described(rows, [words(), words()], text)
         assert [each["answer asked for"] for each in facts] == [0.0, wanted]
+
+
+def test_name_in_an_answer_is_not_held_back():
+    rows = [row(1, "assistant"), row(2, "assistant", seq=2)]
+    facts = described(rows, [words(in_code=1.0), words()])
+    assert [each["answer"] for each in facts] == [0.0, 1.0]
+    assert facts[0]["long answer"] == 0.0 < facts[1]["long answer"]
