@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
 from typing import TYPE_CHECKING
@@ -363,7 +364,8 @@ class MessageSearch:
             if hit.thread_id is not None and hit.seq is not None:
                 places.setdefault(hit.thread_id, []).append(hit.seq)
         found: list[Message] = []
-        with self._database.read(self._deadline_seconds) as session:
+        # What stands around hits is an addition: a slow database takes it away and nothing else.
+        with suppress(DeadlineError), self._database.read(self._deadline_seconds) as session:
             for thread_id, seqs in list(places.items())[:_THREADS]:
                 thread_no = self._store.thread_no(session, thread_id)
                 if thread_no is not None:
