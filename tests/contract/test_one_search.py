@@ -227,6 +227,12 @@ def test_a_later_conversation_that_amends_an_earlier_one_stands_above_it(memory,
     assert "amended on" in memory.pack(answer).text
 
 
+def test_thread_that_amends_an_earlier_one_stands_above_it(memory, clock):
+    converse(memory, clock, before=(*BEFORE, *BEFORE), after=AFTER, other=OTHER)
+    threads = [hit.thread_id for hit in memory.search_threads(ATTEMPTS)]
+    assert threads.index("after") < threads.index("before")
+
+
 def test_what_says_nothing_of_a_change_or_of_the_subject_amends_nothing(memory, clock):
     again = [text.replace("We changed our mind about", "A word on") for text in AFTER]
     converse(memory, clock, before=BEFORE, again=again, other=OTHER)

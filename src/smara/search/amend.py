@@ -95,8 +95,23 @@ def _amended(
     for each in ranked:
         if each.kind == "message" and each.hit.thread_id:
             threads.setdefault(each.hit.thread_id, []).append(each)
+    for group, later in amended_threads(list(threads.values()), around):
+        # The best of the later one goes above the best of the earlier one; all that is shown of
+        # the earlier one says so.
+        found |= {id(each): (each, later[0]) for each in group if id(each) not in found}
+    return list(found.values())
+
+
+def amended_threads(
+    groups: Sequence[list[SearchCandidate]], around: Around
+) -> list[tuple[list[SearchCandidate], list[SearchCandidate]]]:
+    """Return pairs of conversations of which the second amends the first.
+
+    Each is given by the messages that answer best.
+    """
+    found = []
     looked_up = 0
-    for group, later in _of_one_subject(list(threads.values())):
+    for group, later in _of_one_subject(groups):
         hits = [each.hit for each in later]
         announced = [hit for hit in hits if _ANNOUNCED.search(hit.content[:_BEGINNING])]
         if not announced and looked_up < _LOOKED_UP:
@@ -108,10 +123,8 @@ def _amended(
             any(len(words & _words([hit])) >= _LEAST_ANNOUNCED_WORDS for hit in announced)
             and len(words & _words(hits)) >= _LEAST_SHARED_WORDS
         ):
-            # The best of the later one goes above the best of the earlier one; all that is
-            # shown of the earlier one says so.
-            found |= {id(each): (each, later[0]) for each in group if id(each) not in found}
-    return list(found.values())
+            found.append((group, later))
+    return found
 
 
 def _words(hits: Sequence[Hit]) -> frozenset[str]:

@@ -21,6 +21,7 @@ from smara.database.fulltext import Within, no_of
 from smara.errors import CorruptError, DeadlineError
 from smara.messages.models import Message
 from smara.messages.store import MessageStore
+from smara.search.amend import amended_threads
 from smara.search.fuse import (
     THREAD_NEAREST,
     Closeness,
@@ -45,7 +46,14 @@ from smara.search.models import (
     ThreadHit,
 )
 from smara.search.query import LONGEST_SHOWN, Query, QueryIntent
-from smara.search.rank import MessageCandidate, MessageScore, Ranking, Stats, rank_messages
+from smara.search.rank import (
+    MessageCandidate,
+    MessageScore,
+    Ranking,
+    Stats,
+    order,
+    rank_messages,
+)
 from smara.search.relevance import Relevance, select
 from smara.search.weights import WEIGHTS, Weights
 
@@ -133,6 +141,8 @@ def as_candidates(rows: list[tuple[Row, Message]]) -> list[MessageCandidate]:
 
 # What a pack may choose from: so many threads, so far from their hits, so many messages of each.
 _THREADS, _REACH, _MOST_AROUND = 4, 12, 60
+# How many threads are compared, by so many of their messages, to find what amends what.
+_COMPARED, _BEST_OF_THREAD = 8, 4
 # How many more messages than are asked for are loaded, for the boosts that rank them again.
 SPARE = 20
 OUT_OF_TIME = "The search ran out of time. Ask for something more specific."
@@ -322,6 +332,7 @@ class MessageSearch:
         scored = rank_threads(
             ranking, close, intent.days, weights=self._weights.fusion, limit=limit
         )
+        scored = self._newer_first(session, ranking, scored)
         relevance = Relevance(
             query, gathered.frequencies, self._statistics.rows(session), self._weights.relevance
         )
@@ -357,20 +368,50 @@ class MessageSearch:
         )
         return ThreadAnswer(hits) if relevant else ThreadAnswer((), hits)
 
+    def _newer_first(
+        self, session: Session, ranking: Ranking, scored: list[MessageScore]
+    ) -> list[MessageScore]:
+        """Return threads with those that amend another above it, by their best messages."""
+        best: dict[int, list[int]] = {each.no: [] for each in scored[:_COMPARED]}
+        for _, each in sorted(ranking.rated, key=order):
+            numbers, no = best.get(each.row.thread_no), no_of(each.row.no)
+            if numbers is not None and len(numbers) < _BEST_OF_THREAD and no not in numbers:
+                numbers.append(no)
+        messages = self._store.by_numbers(session, [no for each in best.values() for no in each])
+        groups = {
+            thread_no: [
+                SearchCandidate("message", thread_no, _hit(messages[no], (), ()))
+                for no in numbers
+                if no in messages
+            ]
+            for thread_no, numbers in best.items()
+        }
+        threads = [each for each in groups.values() if each]
+        numbers = [each.no for each in scored]
+        for older, newer in amended_threads(threads, lambda hits: self._around(session, hits)):
+            if numbers.index(newer[0].no) > numbers.index(older[0].no):
+                numbers.remove(newer[0].no)
+                numbers.insert(numbers.index(older[0].no), newer[0].no)
+        return sorted(scored, key=lambda each: numbers.index(each.no))
+
     def around(self, hits: Sequence[Hit]) -> list[Hit]:
         """Return the messages around hits, of their first few threads."""
+        # What stands around hits is an addition: a slow database takes it away and nothing else.
+        with suppress(DeadlineError), self._database.read(self._deadline_seconds) as session:
+            return self._around(session, hits)
+        return []
+
+    def _around(self, session: Session, hits: Sequence[Hit]) -> list[Hit]:
         places: dict[str, list[int]] = {}
         for hit in hits:
             if hit.thread_id is not None and hit.seq is not None:
                 places.setdefault(hit.thread_id, []).append(hit.seq)
         found: list[Message] = []
-        # What stands around hits is an addition: a slow database takes it away and nothing else.
-        with suppress(DeadlineError), self._database.read(self._deadline_seconds) as session:
-            for thread_id, seqs in list(places.items())[:_THREADS]:
-                thread_no = self._store.thread_no(session, thread_id)
-                if thread_no is not None:
-                    first, last = min(seqs) - _REACH, max(seqs) + _REACH
-                    found += self._store.between(session, thread_no, first, last, _MOST_AROUND)
+        for thread_id, seqs in list(places.items())[:_THREADS]:
+            thread_no = self._store.thread_no(session, thread_id)
+            if thread_no is not None:
+                first, last = min(seqs) - _REACH, max(seqs) + _REACH
+                found += self._store.between(session, thread_no, first, last, _MOST_AROUND)
         return [_hit(message, ("said around a match",), hits[0].terms) for message in found]
 
     def _by_words(
