@@ -68,6 +68,7 @@ COMMANDS = {
     "hook": "Handle an event of an agent; agents call it.",
     "mcp": "Serve the memory over the Model Context Protocol.",
     "serve": "Serve the memory over HTTP.",
+    "ui": "Open the panel: see, review and correct what is remembered.",
     "keys": "Add, list and revoke access keys of the HTTP server.",
     "completion": "Print a shell completion script.",
 }
@@ -95,6 +96,7 @@ _MODULES = {
     "complete": "search", "completion": "status", "import": "import_files",
     "remember": "memories.change", "export": "privacy", "backup": "privacy",
     "restore": "privacy", "erase": "privacy", "copy": "privacy", "keys": "serve",
+    "ui": "serve",
 }  # fmt: skip
 
 

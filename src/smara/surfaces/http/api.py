@@ -111,7 +111,7 @@ class Api:
             for name, value in zip(route.in_path, values, strict=True)
         }
         call = Call(route, caller, given, cursor=given.pop("cursor", None), match=match_of(request))
-        answered = await self.in_thread(partial(self._answer, call))
+        answered = await self.in_thread(partial(self.answer, call))
         return respond_with(request, caller, answered)
 
     async def in_thread(self, work: Callable[[], Any]) -> Any:
@@ -120,7 +120,7 @@ class Api:
             self._limiter = anyio.CapacityLimiter(_THREADS)
         return await anyio.to_thread.run_sync(work, limiter=self._limiter)
 
-    def _answer(self, call: Call) -> Any:
+    def answer(self, call: Call) -> Any:
         if call.route.signature.is_stream:
             lines = self._lines(call)
             first = next(lines, b"")  # what is wrong with the call shows here, before an answer

@@ -146,7 +146,8 @@ class Wire:
         )
         self._local.connection = connection
         connection.request(method, path, data, dict(headers))
-        return connection.getresponse()
+        reply: http.client.HTTPResponse = connection.getresponse()
+        return reply
 
     def close(self) -> None:
         """Close this thread's connection; the next request opens another."""

@@ -164,8 +164,9 @@ def type_imports(module: types.ModuleType) -> dict[str, tuple[str, str]]:
 def field_types(record: Any) -> dict[str, Any]:
     """Return the types of a record's fields."""
     if is_dataclass(record):
+        kind: Any = record
         return {
-            each.name: Annotations(_owner(record, each.name)).resolve(each.type)
+            each.name: Annotations(_owner(kind, each.name)).resolve(each.type)
             for each in fields(record)
             if each.init
         }
@@ -400,8 +401,9 @@ def encode(value: Any) -> Any:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if is_record(type(value)):
-        return {camel(name): encode(getattr(value, name)) for name in field_types(type(value))}
+    kind: Any = type(value)
+    if is_record(kind):
+        return {camel(name): encode(getattr(value, name)) for name in field_types(kind)}
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, bytes):

@@ -34,8 +34,7 @@ _FILTERS: dict[str, Any] = {
 
 @cache
 def _fields() -> dict[str, Any]:
-    hints = field_types(NewMemory)
-    return {name: hints[name] | None for name in hints if name not in ("content", "type")}
+    return {name: hint | None for name, hint in field_types(NewMemory).items()}
 
 
 @dataclass(frozen=True)

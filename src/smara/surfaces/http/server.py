@@ -13,7 +13,7 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -78,6 +78,10 @@ class ServeOptions:
     limits: Limits = field(default_factory=Limits)
     has_mem0: bool = False
     """True to serve the interface of mem0, too."""
+    pages: Callable[[Api], Sequence[Page]] | None = None
+    """Makes the routes of the panel."""
+    show: Callable[[str], object] | None = None
+    """Shows the panel, given the address that opens it."""
     now_ms: Callable[[], int] = field(default_factory=lambda: SystemClock().now_ms)
 
 
@@ -102,6 +106,7 @@ class Service:
             Page("/openapi.json", self._openapi),
             Page("/events", self.events.respond),
             *(Mem0(self.api).routes if options.has_mem0 else ()),
+            *(options.pages(self.api) if options.pages else ()),
             Mount("/", app=self.api),
         ]
         self.app = Doorway(
@@ -213,9 +218,11 @@ def run(open_memory: Callable[[], Memory], options: ServeOptions, as_json: bool 
     service = Service(store, options, host, bound.getsockname()[1])
     try:
         with announced(url, service.key, options.folder):
-            login = f"{url}/login?code={quote(service.doorkeeper.new_code())}"
+            login = f"{url}/login?code={quote(service.doorkeeper.new_code())}&next=/ui"
             shown = {"url": url, "project": project, "login": login}
             click.echo(json.dumps(shown) if as_json else _greeting(shown), err=not as_json)
+            if options.show is not None:
+                options.show(login)
             anyio.run(_serve, service, bound)
     finally:
         bound.close()
@@ -225,7 +232,7 @@ def run(open_memory: Callable[[], Memory], options: ServeOptions, as_json: bool 
 def _greeting(shown: dict[str, str]) -> str:
     return (
         f"Smara serves project {shown['project']!r} at {shown['url']}\n"
-        f"Open once in a browser: {shown['login']}\n"
+        f"The panel, once in a browser: {shown['login']}\n"
         f'Programs: smara.connect("{shown["url"]}"), or `smara keys add NAME` for a key.\n'
         "Ctrl-C ends it."
     )

@@ -94,10 +94,11 @@ class Shaper:
             return shape(self, value)
         if isinstance(value, float):
             return value if math.isfinite(value) else None
-        if is_record(type(value)):
+        kind: Any = type(value)
+        if is_record(kind):
             return {
-                field_name(type(value), name): self._any(getattr(value, name))
-                for name in field_types(type(value))
+                field_name(kind, name): self._any(getattr(value, name))
+                for name in field_types(kind)
             }
         if isinstance(value, Mapping):
             return {str(name): self._any(each) for name, each in value.items()}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+import webbrowser
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -32,9 +34,36 @@ _DAY_MS = 86_400_000
 @common
 def serve_command(call: Invocation, address: str, key: str | None, has_mem0: bool) -> None:
     """Serve the memory over HTTP, to browsers and programs of this machine."""
+    _serve(call, address, key, has_mem0)
+
+
+@click.command("ui")
+@click.option(
+    "--listen",
+    "address",
+    metavar="HOST:PORT",
+    default="127.0.0.1:0",
+    help="Where to listen; port 0 takes a free one. The default is 127.0.0.1:0.",
+)
+@click.option("--no-browser", is_flag=True, help="Only print the address.")
+@common
+def ui_command(call: Invocation, address: str, no_browser: bool) -> None:
+    """Open the panel: see, review and correct what is remembered."""
+    _serve(call, address, show=None if no_browser else webbrowser.open)
+
+
+def _serve(
+    call: Invocation,
+    address: str,
+    key: str | None = None,
+    has_mem0: bool = False,
+    show: Callable[[str], object] | None = None,
+) -> None:
+    """Serve until a signal."""
     settings = load_settings(db=call.db, project=call.project, http_key=key)
     try:
         from smara.surfaces.http.server import ServeOptions, run
+        from smara.surfaces.panel.panel import panel_routes
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("smara"):
             raise
@@ -45,7 +74,9 @@ def serve_command(call: Invocation, address: str, key: str | None, has_mem0: boo
         ) from None
     run(
         partial(open_memory, call.db, project=call.project),
-        ServeOptions(address, key=settings.http_key, has_mem0=has_mem0),
+        ServeOptions(
+            address, key=settings.http_key, has_mem0=has_mem0, pages=panel_routes, show=show
+        ),
         call.as_json,
     )
 

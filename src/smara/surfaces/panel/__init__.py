@@ -1,0 +1,1 @@
+"""Show a memory in a browser, and let people correct it."""

@@ -1,0 +1,222 @@
+"""Read what each page of the panel shows.
+
+A page is one frozen `PageSpec`: its address, its template and the function that reads its data from
+a memory. The navigation, the addresses and the JSON twins are derived from the list. What a page
+shows is what its JSON twin gives, so that nothing is computed in a template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from smara.memory import Memory
+from smara.surfaces.http.shape import Shaper, tag_of
+
+Query: TypeAlias = Mapping[str, str]
+Facts: TypeAlias = dict[str, Any]
+ROWS = 50
+_MOST_MESSAGES = 40
+_MOST_COUNTED = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class PageSpec:
+    """Describes one page: where it is, how it looks, what it reads."""
+
+    path: str
+    """Its address, such as ``/memories/{id}``."""
+    template: str
+    read: Callable[[Memory, Query], Facts]
+    title: str
+    """Its heading in English; the catalogs translate it."""
+    key: str = ""
+    """The letter that leads to it after ``g``; a page without one is not in the navigation."""
+
+
+def today(memory: Memory, query: Query) -> Facts:
+    """Read the health of a project and its next start."""
+    shape = Shaper(memory).shape
+    status = memory.status()
+    totals = memory.memories.totals()
+    receipts = memory.moments.totals()
+    preview = memory.moments.preview()
+    failures = {
+        "observations": len(memory.observations.failures()),
+        "vectors": sum(len(each.failures) for each in memory.embeddings.status().spaces),
+    }
+    contradicted = memory.memories.list(limit=_MOST_COUNTED).memories
+    stale = sum(each.is_stale for each in contradicted)
+    return {
+        "status": shape(status),
+        "receipts": shape(receipts),
+        "trust": shape(memory.memories.trust()),
+        "health": health(
+            active=totals.active,
+            to_review=totals.to_review,
+            stale=stale,
+            failures=sum(failures.values()),
+        ),
+        "failures": failures,
+        "stale": stale,
+        "next": {"text": preview.text, "tokens": preview.tokens, "items": shape(preview.items)},
+        "review": shape(memory.memories.to_review(limit=3).memories),
+    }
+
+
+def health(active: int, to_review: int, stale: int, failures: int) -> Facts:
+    """Score a memory from 0 to 100, with its parts.
+
+    Of 40 memories 10 wait for a review (40 × 30 / 40 = 30 points), 4 are contradicted by the code
+    (40 × 36 / 40 = 36 points), and 2 pieces of work failed (20 − 2 × 5 = 10 points).
+
+    >>> health(active=40, to_review=10, stale=4, failures=2)["score"]
+    76
+    """
+    share = max(active, 1)
+    parts = [
+        ("reviewed", round(40 * (1 - min(to_review, share) / share)), 40),
+        ("fresh", round(40 * (1 - min(stale, share) / share)), 40),
+        ("working", max(0, 20 - 5 * failures), 20),
+    ]
+    return {
+        "score": sum(points for _, points, _ in parts),
+        "parts": [{"name": name, "points": points, "of": most} for name, points, most in parts],
+    }
+
+
+def review(memory: Memory, query: Query) -> Facts:
+    """Read the memories that wait for a person."""
+    offset = number(query, "offset")
+    page = memory.memories.to_review(limit=ROWS, offset=offset)
+    shape = Shaper(memory).shape
+    return {
+        "memories": [{**each, "etag": tag_of(record)} for each, record in _pairs(shape, page)],
+        "total": memory.memories.totals().to_review,
+        "offset": offset,
+        "next": page.next_offset,
+    }
+
+
+def memories(memory: Memory, query: Query) -> Facts:
+    """Read a table of memories, filtered as its address says."""
+    offset, state = number(query, "offset"), query.get("state", "active")
+    filters = {name: query[name] for name in ("type", "source") if query.get(name)}
+    words = query.get("q", "").strip()
+    shape = Shaper(memory).shape
+    facts = {"state": state, "filters": filters, "q": words, "offset": offset}
+    if words:
+        found = memory.search_memories(words, limit=ROWS)
+        return {**facts, "memories": shape([hit.memory for hit in found]), "next": None}
+    page = memory.memories.list(state=state, limit=ROWS, offset=offset, **filters)  # type: ignore[arg-type]  # an unknown state is refused by the room
+    return {**facts, "memories": shape(page.memories), "next": page.next_offset}
+
+
+def one_memory(memory: Memory, query: Query) -> Facts:
+    """Read a memory with its evidence and its history."""
+    record = memory.memories.get(query["id"])
+    shape = Shaper(memory).shape
+    return {
+        "memory": {**shape(record), "etag": tag_of(record)},
+        "why": shape(memory.memories.why(record.id)),
+        "history": shape(memory.memories.history(record.id)),
+    }
+
+
+def search(memory: Memory, query: Query) -> Facts:
+    """Read the answer to a question, with the reasons for each hit."""
+    words = query.get("q", "").strip()
+    if not words:
+        return {"q": "", "answer": None}
+    answer = memory.search(words, limit=20)
+    return {"q": words, "answer": Shaper(memory).shape(answer)}
+
+
+def sessions(memory: Memory, query: Query) -> Facts:
+    """Read the conversations, newest first, with what came of each."""
+    offset = number(query, "offset")
+    shape = Shaper(memory).shape
+    threads = memory.threads.list(limit=ROWS, offset=offset)
+    outcomes = {each.session_id: each for each in memory.behavior.sessions()}
+    rows = [{**shape(thread), "session": shape(outcomes.get(thread.id))} for thread in threads]
+    return {
+        "threads": rows,
+        "offset": offset,
+        "next": offset + ROWS if len(threads) == ROWS else None,
+    }
+
+
+def one_session(memory: Memory, query: Query) -> Facts:
+    """Read a conversation, a page of messages at a time."""
+    thread = memory.threads.get(query["id"])
+    after = number(query, "after")
+    shape = Shaper(memory).shape
+    messages = memory.messages.list(thread_id=thread.id, after=after, limit=_MOST_MESSAGES)
+    return {
+        "thread": shape(thread),
+        "messages": shape(messages),
+        "after": after,
+        "next": messages[-1].seq if len(messages) == _MOST_MESSAGES else None,
+        "observations": shape(memory.observations.active(thread.id)),
+        "receipts": shape(memory.moments.receipts(session_id=thread.id)),
+    }
+
+
+def one_message(memory: Memory, query: Query) -> Facts:
+    """Read a message, whole."""
+    return {"message": Shaper(memory).shape(memory.messages.get(query["id"]))}
+
+
+def tasks(memory: Memory, query: Query) -> Facts:
+    """Read the tasks by state: ready, in progress, blocked, closed."""
+    shape = Shaper(memory).shape
+    listed = memory.tasks.list(limit=500).tasks
+    closed = memory.tasks.list(status="closed", limit=20).tasks
+    ready = {task.id for task in memory.tasks.ready(limit=500).tasks}
+    columns: dict[str, list[Any]] = {"ready": [], "inProgress": [], "blocked": []}
+    for task in listed:
+        if task.status == "in_progress":
+            columns["inProgress"].append(shape(task))
+        elif task.status == "open":
+            columns["ready" if task.id in ready else "blocked"].append(shape(task))
+    return {"columns": {**columns, "closed": shape(closed)}}
+
+
+def operations(memory: Memory, query: Query) -> Facts:
+    """Read what works in the background, what failed, and what models cost."""
+    shape = Shaper(memory).shape
+    return {
+        "embeddings": shape(memory.embeddings.status()),
+        "observations": shape(memory.status()["observations"]),
+        "models": shape(memory.models.status()),
+        "calls": shape(memory.models.calls(limit=20)),
+        "failures": {
+            "observations": shape(memory.observations.failures()),
+        },
+        "retention": shape(memory.retention.list()),
+    }
+
+
+def number(query: Query, name: str) -> int:
+    """Return a number of the address; 0 for anything else."""
+    given = query.get(name, "")
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else 0
+
+
+def _pairs(shape: Callable[[Any], Any], page: Any) -> list[tuple[Facts, Any]]:
+    return list(zip(shape(page.memories), page.memories, strict=True))
+
+
+PAGES: tuple[PageSpec, ...] = (
+    PageSpec("/", "today.html", today, "Today", key="t"),
+    PageSpec("/review", "review.html", review, "Review", key="r"),
+    PageSpec("/memories", "memories.html", memories, "Memories", key="m"),
+    PageSpec("/memories/{id}", "memory.html", one_memory, "Memory"),
+    PageSpec("/search", "search.html", search, "Search", key="s"),
+    PageSpec("/sessions", "sessions.html", sessions, "Sessions", key="h"),
+    PageSpec("/sessions/{id:path}", "session.html", one_session, "Session"),
+    PageSpec("/messages/{id}", "message.html", one_message, "Message"),
+    PageSpec("/tasks", "tasks.html", tasks, "Tasks", key="k"),
+    PageSpec("/operations", "operations.html", operations, "Operations", key="o"),
+)

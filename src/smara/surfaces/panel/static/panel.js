@@ -1,0 +1,152 @@
+// Keys, the palette, the peek panel, drafts and live changes. Everything works by links and forms without it.
+"use strict";
+const rows = () => [...document.querySelectorAll(".row")];
+const current = () => document.activeElement?.closest(".row");
+
+function move(step) {
+  const all = rows();
+  if (!all.length) return;
+  const at = all.indexOf(current());
+  all[Math.min(all.length - 1, Math.max(0, at + step))].focus();
+}
+
+async function peek(row) {
+  const panel = document.getElementById("peek");
+  if (!row?.dataset.peek) return;
+  const answer = await fetch(row.dataset.peek, { headers: { "HX-Request": "true" } });
+  panel.innerHTML = await answer.text();
+  panel.hidden = false;
+}
+
+function press(key, row) {
+  const target = (row ?? document).querySelector(`[data-key="${key}"]`);
+  if (!target) return false;
+  target.click();
+  return true;
+}
+
+let lead = "";
+document.addEventListener("keydown", (event) => {
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+    event.preventDefault();
+    openPalette();
+    return;
+  }
+  if (event.key === "Escape") {
+    document.getElementById("peek").hidden = true;
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea, select")) return;
+  if (lead === "g") {
+    lead = "";
+    document.querySelector(`[data-go="${event.key}"]`)?.click();
+    return;
+  }
+  const acts = {
+    g: () => { lead = "g"; setTimeout(() => { lead = ""; }, 1500); },
+    j: () => move(1),
+    k: () => move(-1),
+    p: () => peek(current()),
+    "/": () => document.getElementById("find").focus(),
+    "?": () => document.getElementById("keys").showModal(),
+    Enter: () => { const row = current(); if (row && event.target === row) location.href = row.dataset.href; else return false; },
+  };
+  const act = acts[event.key];
+  if (act) { if (act() !== false) event.preventDefault(); return; }
+  if (current() && press(event.key, current())) event.preventDefault();
+});
+
+document.addEventListener("click", (event) => {
+  const opener = event.target.closest("[data-open]");
+  if (opener) document.getElementById(opener.dataset.open).showModal();
+  if (event.target.closest("[data-theme-switch]")) {
+    const root = document.documentElement;
+    const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+    const now = root.dataset.theme ?? (dark ? "dark" : "light");
+    root.dataset.theme = now === "dark" ? "light" : "dark";
+    localStorage.setItem("smara-theme", root.dataset.theme);
+  }
+});
+
+function openPalette() {
+  const dialog = document.getElementById("palette");
+  const words = dialog.querySelector("input");
+  const list = dialog.querySelector("ul");
+  const draw = () => {
+    const wanted = words.value.toLowerCase();
+    const pages = [...document.querySelectorAll("[data-go]")].filter((each) => each.textContent.toLowerCase().includes(wanted));
+    list.replaceChildren(...pages.map((each) => {
+      const item = document.createElement("li");
+      const link = document.createElement("a");
+      link.href = each.href;
+      link.textContent = each.textContent;
+      item.append(link);
+      return item;
+    }));
+  };
+  words.value = "";
+  words.oninput = draw;
+  words.onkeydown = (event) => {
+    if (event.key !== "Enter") return;
+    event.preventDefault();
+    const first = list.querySelector("a");
+    location.href = first ? first.href : `/ui/search?q=${encodeURIComponent(words.value)}`;
+  };
+  draw();
+  dialog.showModal();
+}
+
+// A form whose server went away keeps what was typed, also over a reload.
+for (const form of document.querySelectorAll("form[data-draft]")) {
+  const name = `smara-draft:${form.dataset.draft}`;
+  const text = form.querySelector("textarea");
+  const draft = localStorage.getItem(name);
+  if (draft !== null && draft !== text.value) text.value = draft;
+  text.addEventListener("input", () => localStorage.setItem(name, text.value));
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    try {
+      const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)) });
+      if (answer.ok) localStorage.removeItem(name);
+      if (answer.redirected) { location.href = answer.url; location.reload(); return; }
+      document.open(); document.write(await answer.text()); document.close();
+    } catch {
+      say("lost");
+    }
+  });
+}
+
+function say(kind, act) {
+  const banner = document.querySelector("[data-banner]");
+  banner.textContent = banner.dataset[kind];
+  if (act) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = banner.dataset.load;
+    button.onclick = act;
+    banner.append(" ", button);
+  }
+  banner.hidden = false;
+}
+
+// One stream for each visible tab. A page that nobody edits is drawn anew; one with a draft asks first.
+let stream;
+let timer;
+function changed() {
+  clearTimeout(timer);
+  timer = setTimeout(async () => {
+    if (document.querySelector("textarea, dialog[open]") || current()) { say("new", () => location.reload()); return; }
+    const answer = await fetch(location.href).catch(() => null);
+    if (!answer?.ok) return;
+    const next = new DOMParser().parseFromString(await answer.text(), "text/html");
+    document.getElementById("main").replaceWith(next.getElementById("main"));
+  }, 400);
+}
+function listen() {
+  if (document.hidden) { stream?.close(); stream = undefined; return; }
+  if (stream) return;
+  stream = new EventSource("/events");
+  for (const kind of ["memory.added", "memory.changed", "task.added", "task.changed", "message.added", "receipt.added", "reset"]) stream.addEventListener(kind, changed);
+}
+document.addEventListener("visibilitychange", listen);
+listen();

@@ -1,0 +1,159 @@
+"""The panel: every page in both languages, its twin, and what its forms do in the engine."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from urllib.parse import urlencode
+
+import pytest
+from babel.messages.extract import extract_from_dir
+from babel.messages.pofile import read_po
+
+import smara
+from smara.surfaces.panel.pages import PAGES
+from smara.surfaces.panel.panel import LANGUAGES, panel_routes
+from tests.surfaces.http_server import http_site
+
+HOSTILE = '<script>alert("x")</script> and \u202eright to left\u200b'
+
+
+@pytest.fixture
+def site(store, tmp_path):
+    with http_site(store, tmp_path, pages=panel_routes) as opened:
+        yield opened
+
+
+@pytest.fixture
+def filled(store, site):
+    """A store with something on every page."""
+    with smara.open(store) as memory:
+        message = memory.messages.add(thread_id="talk/1", role="user", content=f"hello {HOSTILE}")
+        noted = memory.memories.add(
+            "The worker of the cache retries four times before it gives up on a queue.",
+            type="gotcha",
+            source="agent_explicit",
+            by="agent",
+            files=["src/worker.py"],
+        ).memory
+        memory.memories.remember("Never mock the database.")
+        memory.tasks.add("Mend the door")
+    return {"memories": noted.id, "sessions": "talk/1", "messages": message.id}
+
+
+def addresses(filled):
+    for spec in PAGES:
+        room = spec.path.split("/")[1]
+        yield spec, re.sub(r"\{.*\}", str(filled.get(room, "")), f"/ui{spec.path}").rstrip("/")
+
+
+def page(site, path, **query):
+    reply = site.ask("GET", f"{path}?{urlencode(query)}" if query else path)
+    assert reply.status == 200, reply.body
+    return reply
+
+
+def form(site, **fields):
+    kind = {"Content_Type": "application/x-www-form-urlencoded"}
+    return site.ask("POST", "/ui/act", urlencode(fields).encode(), **kind)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_page_is_drawn_in_every_language(site, filled, language):
+    for spec, address in addresses(filled):
+        reply = page(site, address, lang=language, q="cache")
+        assert reply.headers["content-language"] == language, spec
+        assert f'<html lang="{language}">'.encode() in reply.body
+        assert len(reply.body) < 100_000
+
+
+def test_every_page_has_a_twin_in_json(site, filled):
+    for spec, address in addresses(filled):
+        assert site.get(f"{address}.json")["project"] == "default", spec
+
+
+def test_every_text_is_translated_and_none_is_left_over():
+    room = files("smara.surfaces.panel")
+    used = {
+        each if isinstance(each, str) else each[0]
+        for _, _, each, _, _ in extract_from_dir(
+            str(room / "templates"), [("**.html", "jinja2")], {"**": {"trim_blocks": "1"}}
+        )
+    } | {spec.title for spec in PAGES}
+    for language in set(LANGUAGES) - {"en"}:
+        with (room / "locale" / f"{language}.po").open("rb") as opened:
+            catalog = read_po(opened, locale=language)
+        texts = {
+            each.id if isinstance(each.id, str) else each.id[0]: each.string
+            for each in catalog
+            if each.id
+        }
+        assert used == set(texts)
+        assert all(text if isinstance(text, str) else all(text) for text in texts.values())
+
+
+def test_hostile_text_is_neither_run_nor_unseen(site, filled):
+    shown = page(site, "/ui/sessions/talk/1").body.decode()
+    assert "<script>alert" not in shown
+    assert "&lt;script&gt;alert" in shown
+    assert 'title="U+202E"' in shown
+    assert 'title="U+200B"' in shown
+
+
+def test_what_the_next_session_is_told_is_what_the_hook_says(store, site, filled):
+    with smara.open(store) as memory:
+        told = memory.moments.preview().text
+    assert site.get("/ui.json")["next"]["text"] == told
+
+
+def test_an_accepted_memory_is_confirmed_in_the_engine(store, site, filled):
+    [waiting] = site.get("/ui/review.json")["memories"]
+    answer = form(
+        site,
+        call="memories.accept",
+        memory_id=waiting["uuid"],
+        etag=waiting["etag"],
+        back="/ui/review",
+    )
+    assert (answer.status, answer.headers["location"]) == (303, "/ui/review")
+    with smara.open(store) as memory:
+        assert memory.memories.get(waiting["uuid"]).is_verified
+    assert site.get("/ui/review.json")["memories"] == []
+
+
+def test_the_second_editor_sees_both_versions_and_nothing_is_lost(store, site, filled):
+    shown = site.get(f"/ui/memories/{filled['memories']}.json")["memory"]
+    fields = {
+        "call": "memories.update",
+        "memory_id": shown["uuid"],
+        "etag": shown["etag"],
+        "back": f"/ui/memories/{shown['id']}",
+    }
+    assert form(site, **fields, content="The cache worker gives up at one.").status == 303
+    late = form(site, **fields, content="The cache worker gives up at two.")
+    assert late.status == 409
+    assert "The cache worker gives up at one." in late.body.decode()
+    assert "The cache worker gives up at two." in late.body.decode()
+    with smara.open(store) as memory:
+        assert memory.memories.get(shown["uuid"]).content == "The cache worker gives up at one."
+
+
+def test_a_form_cannot_lead_elsewhere_nor_call_what_is_not_served(site, filled):
+    [waiting] = site.get("/ui/review.json")["memories"]
+    away = form(
+        site, call="memories.accept", memory_id=waiting["uuid"], back="https://example.org/"
+    )
+    assert away.headers["location"] == "/ui"
+    assert form(site, call="close").status == 400
+    assert form(site, call="memories.get", memory_id=waiting["uuid"]).status == 400
+
+
+def test_a_page_of_something_unknown_says_so(site):
+    reply = site.ask("GET", "/ui/memories/m-none")
+    assert reply.status == 404
+    assert b"m-none" in reply.body
+    assert site.ask("GET", "/ui/static/..%2fpanel.py").status == 404
+
+
+def test_without_a_key_there_is_no_panel(site):
+    assert site.ask("GET", "/ui", key=None).status == 401
