@@ -91,11 +91,28 @@ def test_a_lesson_is_judged_again_from_the_sessions_that_stay(memory, clock):
     assert len(memory.memories.list(type="error_pattern").memories) == 1
 
 
-def push(memory, clock, session_id):
+def test_an_error_is_known_from_the_sessions_that_stay(memory, clock):
+    """Each session met it on a branch of its own; the newest one, whose words are told, goes."""
+    for number, branch in enumerate(("main", "harbor", CANARY)):
+        push(memory, clock, f"s{number}", branch)
+    (before,) = memory.behavior.failures()
+    assert CANARY in repr(before)
+    memory.privacy.erase(threads=["s2"])
+    (known,) = memory.behavior.failures()
+    assert (known.sessions, known.occurrences, known.resolved) == (2, 2, 2)
+    assert known.fix == "git push --set-upstream origin harbor"
+    assert "branch harbor has no upstream" in known.error
+    assert known.last_seen_at < before.last_seen_at
+    assert leaks(memory, CANARY) == []
+    memory.privacy.erase(threads=["s0", "s1"])
+    assert memory.behavior.failures() == []
+
+
+def push(memory, clock, session_id, branch="main"):
     at = clock.now_ms()
     steps = (
-        ("git push", "fatal: The current branch main has no upstream branch.", True),
-        ("git push --set-upstream origin main", "branch 'main' set up to track.", False),
+        ("git push", f"fatal: The current branch {branch} has no upstream branch.", True),
+        (f"git push --set-upstream origin {branch}", f"branch '{branch}' set up.", False),
     )
     events = [HostEvent("claude", "prompt", session_id, at_ms=at, prompt="Push", key="p")]
     for number, (command, output, is_failed) in enumerate(steps):

@@ -60,6 +60,10 @@ class Eraser:
         self._scope = scope
         self._walk = walk
         self._project = int(scope.project_no)
+        self._used: set[str] = set()
+        """Words of messages that stay."""
+        self._is_indexed = True
+        """True until the messages that go are out of the index."""
 
     def plan(self, elsewhere: dict[str, int], person: str | None) -> ErasePlan:
         """Count what goes."""
@@ -106,6 +110,7 @@ class Eraser:
             self._database.records.remove(self._session, kind, sorted(self._walk.rows[name]))
         for no in sorted(self._walk.rows["messages"]):
             self._database.fulltext.remove(self._session, no)
+        self._is_indexed = False
         self._clear_names(person)
         signals = self._signals()
         for table in reversed(RECORDS):
@@ -268,11 +273,12 @@ class Eraser:
                         "DELETE FROM memory_keys WHERE memory_no = ? AND kind = ? AND value = ?",
                         (no, key, value),
                     )
-        for name, sessions in walk.patterns.items():
+        for name, pattern in walk.patterns.items():
+            columns = ", ".join(f"{column} = ?" for column in pattern)
             self._run(
-                "UPDATE observer_error_patterns SET sessions = ?, session_count = ?"
+                f"UPDATE observer_error_patterns SET {columns}"
                 f" WHERE project_no = {int(self._project)} AND error_fingerprint = ?",
-                (json.dumps(sessions), len(sessions), name),
+                (*pattern.values(), name),
             )
         self._some("DELETE FROM decision_cursors WHERE thread_no IN (:some)", walk.reread)
         fallen = walk.rows["memories"] - walk.named
@@ -439,13 +445,21 @@ class Eraser:
 
     def _is_used(self, word: str) -> bool:
         """Return True if a message that stays has a word."""
+        if word in self._used:
+            return True
         within, terms = Within(self._project), [expand(word).terms[0].text]
-        gone = self._walk.rows["messages"]
+        gone = self._walk.rows["messages"] if self._is_indexed else set()
         most = _WITNESSES + min(len(gone), _MOST_WITNESSES)
         rows = self._database.fulltext.match(self._session, terms, within, most)
-        numbers = sorted({row >> 16 for row in rows} - gone)
-        found = self._walk.among("messages", "no", numbers, "t.raw_content")
-        return any(word in words(from_storable(row[0])) for row in found)
+        for no in dict.fromkeys(row >> 16 for row in rows):
+            if no in gone:
+                continue
+            # Its other words are asked for too, as a rule.
+            for (text,) in self._walk.among("messages", "no", [no], "t.raw_content"):
+                self._used.update(words(from_storable(text)))
+            if word in self._used:
+                return True
+        return False
 
 
 _TEXT_INDEXES = ("message_index", "record_index", "code_index", "words")

@@ -9,11 +9,11 @@ says may be what was erased.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from smara.behavior.store import BehaviorStore
-from smara.core.escape import from_storable
+from smara.core.escape import from_storable, to_storable
 from smara.decisions.utterances import content_terms
 from smara.privacy.derive import Lesson, judge_lesson
 from smara.privacy.walk import LeftSources, Piece, Walk
@@ -40,24 +40,49 @@ def settle(walk: Walk) -> None:
 
 
 def _settle_errors(walk: Walk) -> None:
-    """Decide on errors that erased sessions have met, and others too."""
+    """Decide on errors that erased sessions have met: others tell of them, or they go."""
     rows = walk.session.all(
-        "SELECT error_fingerprint, sessions, command, error_message, resolved_how"
-        " FROM observer_error_patterns"
+        "SELECT error_fingerprint, sessions FROM observer_error_patterns"
         f" WHERE project_no = {int(walk.scope.project_no)}"
     )
-    for name, stored, *texts in rows:
-        sessions = json.loads(stored)
+    for name, stored in rows:
+        sessions = json.loads(from_storable(stored))
         left = [each for each in sessions if each not in walk.sessions]
         if len(left) == len(sessions):
             continue
-        numbers = walk.numbers("behavior_sessions", "session_id", left)
-        found = walk.among("behavior_findings", "session_no", numbers, "t.data")
-        own = content_terms(from_storable(" ".join(filter(None, texts))))
-        if left and own <= content_terms(from_storable(" ".join(row[0] for row in found))):
-            walk.patterns[name] = left
+        pattern = _error_pattern(walk, name, left)
+        if pattern is not None:
+            walk.patterns[name] = pattern
         else:
             walk.loose.append(("observer_error_patterns", "t.error_fingerprint = ?", [name]))
+
+
+def _error_pattern(walk: Walk, fingerprint: str, sessions: Sequence[str]) -> dict[str, Any] | None:
+    """Return an error as the findings of some sessions show it, by column."""
+    shown = "t.no, t.last_event_at, t.session_id"
+    places = walk.among("behavior_sessions", "session_id", map(to_storable, sessions), shown)
+    times = {no: (at, session_id) for no, at, session_id in places}
+    rows = walk.among("behavior_findings", "session_no", times, "t.session_no, t.data")
+    every = ((times[no], json.loads(from_storable(data))) for no, data in rows)
+    met = [(*place, data) for place, data in every if data.get("fingerprint") == fingerprint]
+    met = sorted((each for each in met if "cmd" in each[2]), key=lambda each: each[:2])
+    if not met:
+        return None
+    solved = [{"files": [], **data} for _, _, data in met if data.get("how")]
+    how = {name: solved[-1].get(name) for name in ("how", "fix", "files")} if solved else None
+    last = met[-1][2]
+    return {
+        "command": to_storable(last["cmd"]),
+        "error_message": to_storable(last["line"]),
+        "occurrence_count": sum(int(data["times"]) for _, _, data in met),
+        "session_count": len({session_id for _, session_id, _ in met}),
+        "first_seen_at": met[0][0],
+        "last_seen_at": met[-1][0],
+        "resolved_how": to_storable(json.dumps(how)) if how else None,
+        "resolved_count": len(solved),
+        "module": None,  # which session it is of is not known
+        "sessions": json.dumps(list(dict.fromkeys(session_id for _, session_id, _ in met))),
+    }
 
 
 def _decide(walk: Walk, memory: Mapping[str, Any]) -> None:

@@ -292,7 +292,7 @@ class Retention:
         with self._database.snapshot() as session:
             for kind, tables in self._tables.items():
                 rule, gone, resting = self.rules[kind], 0, 0
-                for table in tables:
+                for table in tables if rule.is_bounded else ():
                     gone += sum(table.expired(session, rule, now, 2**62, set()).values())
                     resting += table.count_resting(session, rule, now)
                 plan[kind] = ExpiredRows(gone, resting)

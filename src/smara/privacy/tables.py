@@ -114,26 +114,32 @@ def _machine(why: str, *names: str) -> tuple[TableSpec, ...]:
     )
 
 
-def _live(kind: str, value: str) -> str:
-    """Return a condition: a memory in force rests on what has this value."""
+def _live(kind: str, value: str, among: str = "", where: str = "1 = 1") -> str:
+    """Return a condition: a memory in force rests on what has this value.
+
+    Args:
+        kind: The kind of key that the memory has for it.
+        value: What the key holds, ``t.id``.
+        among: Other rows to look at, ``messages g``; before the keys, which are many more.
+        where: Which of those rows.
+    """
     return (
-        "EXISTS (SELECT 1 FROM memory_keys k JOIN memories m ON m.no = k.memory_no"
-        " AND m.deprecated_at IS NULL WHERE k.project_no = t.project_no"
-        f" AND k.kind = '{kind}' AND k.value = {value})"
+        f"EXISTS (SELECT 1 FROM {among + ' CROSS JOIN ' if among else ''}memory_keys k"
+        f" CROSS JOIN memories m WHERE {where} AND k.project_no = t.project_no"
+        f" AND k.kind = '{kind}' AND k.value = {value} AND m.no = k.memory_no"
+        " AND m.deprecated_at IS NULL)"
     )
 
 
 _HELD_THREADS = " OR ".join(
     (
         _live("session", "t.id"),
-        _live("message", "g.id").replace("WHERE", "JOIN messages g ON g.thread_no = t.no WHERE", 1),
-        _live("observation", "o.id").replace(
-            "WHERE", "JOIN observations o ON o.thread_no = t.no WHERE", 1
-        ),
+        _live("message", "g.id", "messages g", "g.thread_no = t.no"),
+        _live("observation", "o.id", "observations o", "o.thread_no = t.no"),
         "EXISTS (SELECT 1 FROM messages g JOIN task_messages x ON x.message_no = g.no"
         " JOIN tasks y ON y.no = x.task_no AND y.status <> 'closed' WHERE g.thread_no = t.no)",
         "EXISTS (SELECT 1 FROM threads c WHERE c.project_no = t.project_no"
-        " AND c.parent_id = t.id AND c.updated_at > t.updated_at)",
+        " AND c.parent_id = t.id AND +c.updated_at > t.updated_at)",
     )
 )
 """Conversations that a memory in force, an unfinished task or a younger subagent rests on."""

@@ -92,8 +92,8 @@ class Walk:
         """Memories that go, and may be learned again from the sources that are left."""
         self.named: set[int] = set()
         """Memories that were chosen themselves: what they replaced is not put back in force."""
-        self.patterns: dict[str, list[str]] = {}
-        """Error patterns that stay, with the sessions that are left."""
+        self.patterns: dict[str, dict[str, Any]] = {}
+        """Error patterns that stay, as the sessions that are left show them, by column."""
         self.reread: set[int] = set()
         """Threads to read again for decisions."""
         self.chosen: Counter[str] = Counter()

@@ -8,6 +8,7 @@ import smara
 from smara.privacy.retention import KINDS
 from smara.privacy.rows import RowReader, Selection
 from smara.privacy.tables import BY_NAME, JSON_COLUMNS, RECORDS, TABLES
+from smara.testing import FakeClock
 
 
 @pytest.fixture
@@ -88,3 +89,27 @@ def test_rules_name_columns_that_are_there(where):
     with smara.open(where, embedder="off", retention=everything) as memory:
         assert [each.kind for each in memory.retention.list()] == list(KINDS)
         assert memory.retention.plan() == {}
+
+
+def test_finding_what_expires_does_not_take_longer_for_what_is_kept(tmp_path):
+    """20 conversations are past their time; the steps of SQLite are counted."""
+    few, many = (_steps(tmp_path / f"{kept}.db", kept) for kept in (40, 400))
+    assert many < 1.5 * few
+
+
+def _steps(path, kept: int) -> int:
+    clock, steps = FakeClock(), []
+    rules = "messages_days=30; tool_outputs_days=30; condensed_observations_days=30"
+    with smara.open(path, embedder="off", retention=rules, clock=clock, project="shop") as memory:
+        for number in range(20):
+            memory.messages.add(thread_id=f"old{number}", role="tool", content="An old story.")
+        clock.advance(90 * 86_400)
+        for number in range(kept):
+            message = memory.messages.add(thread_id=f"new{number}", role="tool", content="News.")
+            if number % 10 == 0:
+                text, evidence = f"Fact {number} is so", [f"message:{message.id}"]
+                memory.memories.add(text, type="gotcha", evidence=evidence)
+        with memory.internals.database.read() as session:
+            session.connection.set_progress_handler(lambda: bool(steps.append(1)), 10)
+        assert memory.retention.plan()["messages"].gone == 20
+    return len(steps)
