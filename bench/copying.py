@@ -53,10 +53,20 @@ def run(folder: Path, report: Report, sizes: tuple[int, ...] = SIZES) -> None:
         _measure(report, "SQLite → SQLite", size, source, {
             each: str(place / f"{each}.db") for each in ("bare", "ours")
         })  # fmt: skip
+        _measure(report, "merge of SQLite into SQLite", size, source, {
+            "bare": str(place / "bare-merge.db"), "ours": _begun(str(place / "merged.db")),
+        })  # fmt: skip
         if url:
             _measure(report, "SQLite → PostgreSQL", size, source, there)
             back = {each: str(place / f"{each}-back.db") for each in ("bare", "ours")}
             _measure(report, "PostgreSQL → SQLite", size, there["ours"], back)
+
+
+def _begun(path: str) -> str:
+    """Write a store of the same project with a message of its own, to merge into."""
+    with smara.open(path, project="bench", embedder="off") as memory:
+        memory.messages.add(thread_id="own", role="user", content="We paint the doors blue.")
+    return path
 
 
 def _fill(path: str, size: int) -> None:

@@ -602,6 +602,7 @@ def copy_store(
     return copy_between(
         (load_settings(db=os.fspath(source)), load_settings(db=os.fspath(target))),
         open_database,
+        open_memory,
         projects=projects,
         into=into,
         clock=clock or SystemClock(),

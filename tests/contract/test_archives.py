@@ -50,6 +50,7 @@ def work(memory) -> None:
     memory.tasks.add("Paint it", depends_on=[first.id])
     memory.tasks.close(first.id, "It is mended")
     memory.tasks.undo(first.id)
+    memory.tasks.update(first.id, priority=1)
     old = memory.memories.remember("Tokens live for a day", type="gotcha")
     memory.memories.add(
         "Tokens live for two days",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from smara.privacy import merge as merging
 from smara.privacy.tables import RECORDS
 from smara.testing import FakeClock, HashEmbedder
 from tests import stores
+from tests.contract import test_archives
 from tests.contract.embedding import OTHER
 from tests.contract.filled_tables import fill
 from tests.contract.test_decisions import PARKING, TASK, say
@@ -59,26 +61,8 @@ def open_at(address: str, clock: FakeClock, project: str = "shop", **settings: A
 
 
 def work(memory: smara.Memory) -> None:
-    """A little of everything that people and agents do."""
-    memory.messages.add(thread_id="t", role="user", content="The walrus sleeps in Redis.")
-    memory.messages.add(thread_id="t", role="assistant", content="nul \x00 and \ud800 are kept")
-    message = memory.messages.add(thread_id="u", role="user", content="Never use port 8080.")
-    first = memory.tasks.add("Mend the door", labels=["house"])
-    memory.tasks.add("Paint it", depends_on=[first.id])
-    memory.tasks.close(first.id, "It is mended")
-    memory.tasks.undo(first.id)
-    memory.tasks.update(first.id, priority=1)
-    old = memory.memories.remember("Tokens live for a day", type="gotcha")
-    memory.memories.add(
-        "Tokens live for two days",
-        type="gotcha",
-        source="user_taught",
-        by="person",
-        supersedes=[old.memory.id],
-        evidence=[f"message:{message.id}"],
-    )
-    memory.observations.observe("t")
-    memory.working.put("# Page\n- walrus", scope="thread", thread_id="t")
+    """A little of everything that people and agents do, and settle."""
+    test_archives.work(memory)
     say(memory, "garage", PARKING)
     memory.decisions.update()
 
@@ -277,6 +261,25 @@ def both_open(way, clock, **settings):
 
 def texts(memory: smara.Memory, thread_id: str = "t") -> list[str]:
     return [each.raw_content for each in memory.messages.list(thread_id=thread_id)]
+
+
+def test_code_that_only_the_source_has_indexed_is_indexed_after_a_merge(tmp_path, clock):
+    """One folder is still there, of the other one the receipt tells."""
+    way = str(tmp_path / "mine.db"), str(tmp_path / "other.db")
+    here, gone = (write_shop((tmp_path / name).resolve()) for name in ("here", "gone"))
+    mine, other = both_open(way, clock)
+    with mine, other:
+        for root in (here, gone):
+            mine.code.index(root)
+        before = graph_answers(mine, here)[1]
+        shutil.rmtree(gone)
+        other.messages.add(thread_id="t", role="user", content="Something of its own")
+        report = smara.copy_store(*way)
+        assert (report.code_indexed, report.code_left) == ((str(here),), (str(gone),))
+        assert f"Indexed the code of {here}." in report.lines(lambda number, *noun: str(number))
+        assert smara.copy_store(*way).code_indexed == ()
+    with open_at(way[1], clock) as memory:
+        assert graph_answers(memory, here)[1] == before
 
 
 def unchanged(report) -> bool:

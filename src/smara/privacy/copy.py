@@ -16,6 +16,7 @@ import marshal
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -28,7 +29,15 @@ from smara.database.database import Database, Row, Session
 from smara.database.leases import Leases, host_name
 from smara.database.migrate import COPYING, HEAD, migrate, schema_version
 from smara.database.session import number
-from smara.errors import BusyError, ConflictError, CorruptError, InvalidInputError, NotFoundError
+from smara.errors import (
+    BusyError,
+    ConfigError,
+    ConflictError,
+    CorruptError,
+    InvalidInputError,
+    NotFoundError,
+    UsageError,
+)
 from smara.privacy.joint import Joint
 from smara.privacy.models import CopyReport, TableCheck
 from smara.privacy.streams import Stream, TableStream, streams
@@ -43,6 +52,7 @@ _MOST_ROUNDS = 3
 def copy_between(
     places: tuple[Settings, Settings],
     open_database: Callable[[Settings], Database],
+    open_memory: Callable[..., Any],
     *,
     projects: Sequence[str] | None,
     into: str | None,
@@ -53,6 +63,7 @@ def copy_between(
     Args:
         places: The store to read, in which nothing is written, and the store to write.
         open_database: Opens a store.
+        open_memory: Opens a project of a store, to index its code after a merge.
         projects: The projects by name; all by default.
         into: The project of the target to merge a single one into; by default the one of the
             same name or of the same repository.
@@ -87,8 +98,28 @@ def copy_between(
                 else:
                     joint = Joint((source, session), target, scopes=scopes, into=into)
                     report = joint.run((_address(source), _address(target)), clock)
+                    report = _with_code(report, joint.code_roots(), open_memory, places[1].db)
     log.event("store.copied", rows=report.rows, target=report.target)
     return report
+
+
+def _with_code(
+    report: CopyReport, roots: dict[str, list[str]], open_memory: Callable[..., Any], address: str
+) -> CopyReport:
+    """Index the folders of merged projects that only the source has indexed.
+
+    A graph is not merged: it is of the files of a folder, and is made from them in seconds.
+    """
+    indexed, left = [], []
+    for name, folders in roots.items():
+        with open_memory(address, project=name, embed_in_background=False) as memory:
+            for root in folders:
+                try:
+                    memory.code.index(root)
+                    indexed.append(root)
+                except (UsageError, ConfigError, OSError):
+                    left.append(root)  # not on this machine, or no grammars are installed
+    return replace(report, code_indexed=tuple(indexed), code_left=tuple(left))
 
 
 def _is_empty(target: Database) -> bool:

@@ -86,10 +86,22 @@ class Joint:
             projects=names,
             is_resumed=False,
             tables={},
+            is_merge=True,
             merged=counted(courses),
             conflicts=tuple(each for course in courses for each in course.conflicts),
             erased_in_source=tuple(self._erased()),
         )
+
+    def code_roots(self) -> dict[str, list[str]]:
+        """Return the folders, by project of the target, that only the source has indexed."""
+        statement = "SELECT root FROM code_trees WHERE project_no = ? ORDER BY no"
+        found: dict[str, list[str]] = {}
+        with self._target.read() as session:
+            for mine, theirs in self._pairs:
+                there = {row[0] for row in session.all(statement, (theirs.project_no,))}
+                rows = self._session.all(statement, (mine.project_no,))
+                found[theirs.project_id] = [row[0] for row in rows if row[0] not in there]
+        return {name: roots for name, roots in found.items() if roots}
 
     def _project(self, session: Session, scope: Scope, into: str | None) -> Scope:
         """Return the project of the target that a project of the source is; made if missing."""

@@ -296,12 +296,18 @@ class CopyReport:
     """True if it went on with a copy that had been interrupted."""
     tables: Mapping[str, TableCheck]
     """Rows and checksum by table, the same in both stores; none of a merge."""
+    is_merge: bool = False
+    """True if the target had projects."""
     merged: Mapping[str, MergeCounts] = field(default_factory=dict)
-    """What a merge did, by table; empty for a copy into an empty store."""
+    """What a merge did, by table."""
     conflicts: tuple[str, ...] = ()
     """The first rows of the target that stayed though the source has others."""
     erased_in_source: tuple[str, ...] = ()
     """The first things that were erased in the source and are still in the target."""
+    code_indexed: tuple[str, ...] = ()
+    """Folders that the source had indexed, and that a merge has indexed again in the target."""
+    code_left: tuple[str, ...] = ()
+    """Those that it could not index: they are not here, or no grammars are installed."""
 
     @property
     def rows(self) -> int:
@@ -324,7 +330,7 @@ class CopyReport:
             count: Writes a number with its noun, given with its plural.
         """
         of = count(len(self.projects), "project")
-        if not self.merged:
+        if not self.is_merge:
             resumed = ", from where it was interrupted" if self.is_resumed else ""
             shown = [
                 count(self.tables[name].rows, noun, name)
@@ -359,7 +365,11 @@ class CopyReport:
         found += [f"- {each}" for each in self.conflicts]
         if self.erased_in_source:
             found.append("Erased in FROM and still in TO; `smara erase` removes them there too:")
-        return found + [f"- {each}" for each in self.erased_in_source]
+        found += [f"- {each}" for each in self.erased_in_source]
+        found += [f"Indexed the code of {each}." for each in self.code_indexed]
+        if self.code_left:
+            found.append("Code that is not indexed in TO; `smara graph index` in its folder does:")
+        return found + [f"- {each}" for each in self.code_left]
 
 
 _NOUNS = {
