@@ -372,7 +372,7 @@ MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "decisions": (13, 135, 1_430),
     "frameworks": (10, 120, 1_000),
     "feed": (3, 8, 90),
-    "privacy": (36, 455, 5_090),
+    "privacy": (36, 460, 5_180),
     "prompt": (8, 70, 650),
     "surfaces/http": (22, 360, 3_400),
     "surfaces/panel": (6, 60, 500),
