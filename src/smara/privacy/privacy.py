@@ -1,4 +1,4 @@
-"""Back up, export, import and restore a memory."""
+"""Back up, restore, export, import and erase a memory."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _target(**given: Any) -> EraseTarget:
 
 
 class Privacy:
-    """Yours to take along: backups, archives and imports of them."""
+    """Yours to take along and to erase: backups, archives, imports, erases."""
 
     def __init__(
         self,
@@ -414,27 +414,7 @@ class Privacy:
             is_everything=is_everything,
         )  # fmt: skip
         now, name = self._project.clock.now_ms(), self._project.new_id()
-        scopes = self._scopes(None, target.is_everything)
-        with self._database.write() as session:
-            plans: list[ErasePlan] = []
-            samples: list[str] = []
-            reread: list[str] = []
-            names: list[str] = []
-            for scope in scopes:
-                for kind in (TaskStore, KnowledgeStore):
-                    kind(self._database, scope).lock(session)  # no totals change meanwhile
-                eraser, part, pieces = self._walk(session, scope, target)
-                reread, sessions = eraser.erase(now, target.person, target.is_whole)
-                names += sessions
-                plans.append(part)
-                samples += pieces
-            plan = ErasePlan.joined(plans)
-            write_receipt(session, name, now, self._project.actor, target.kinds, plan)
-            texts = [*samples, *filter(None, (target.text, target.person))]
-            # Before the end of the transaction: a process that is killed after it knows no more
-            # what to look for. After it once more, for a brief that was made meanwhile.
-            clear_spool(texts, names, is_everything=target.is_everything)
-        clear_spool(texts, names, is_everything=target.is_everything)
+        plan, samples, reread = self._remove(target, name, now)
         if not target.is_whole:
             self._derive_again(self._project.scope, reread)
         traces = self._scrub(samples)
@@ -558,6 +538,37 @@ class Privacy:
         samples = walk.samples()
         eraser = Eraser(self._database, session, scope, walk)
         return eraser, eraser.plan(walk.follow_copies(samples), target.person), samples
+
+    def _remove(
+        self, target: EraseTarget, name: str, now_ms: int
+    ) -> tuple[ErasePlan, list[str], list[str]]:
+        """Remove the rows, in one transaction, and the files of the spool.
+
+        Returns:
+            What went, samples to look for, and the threads to read again for decisions.
+        """
+        plans: list[ErasePlan] = []
+        samples: list[str] = []
+        reread: list[str] = []
+        sessions: list[str] = []
+        scopes = self._scopes(None, target.is_everything)
+        with self._database.write() as session:
+            for scope in scopes:
+                for kind in (TaskStore, KnowledgeStore):
+                    kind(self._database, scope).lock(session)  # no totals change meanwhile
+                eraser, plan, pieces = self._walk(session, scope, target)
+                reread, names = eraser.erase(now_ms, target.person, target.is_whole)
+                plans.append(plan)
+                samples += pieces
+                sessions += names
+            whole = ErasePlan.joined(plans)
+            write_receipt(session, name, now_ms, self._project.actor, target.kinds, whole)
+            texts = [*samples, *filter(None, (target.text, target.person))]
+            # Before the end of the transaction: a process that is killed after it knows no more
+            # what to look for. After it once more, for a brief that was made meanwhile.
+            clear_spool(texts, sessions, is_everything=target.is_everything)
+        clear_spool(texts, sessions, is_everything=target.is_everything)
+        return whole, samples, reread
 
     def _scrub(self, samples: Sequence[str]) -> list[str]:
         """Write the files again without what was freed; return the traces that are left."""
