@@ -104,7 +104,10 @@ def copy_between(
 
 
 def _with_code(
-    report: CopyReport, roots: dict[str, list[str]], open_memory: Callable[..., Any], address: str
+    report: CopyReport,
+    roots: dict[str, list[str]],
+    open_memory: Callable[..., Any],
+    address: str | None,
 ) -> CopyReport:
     """Index the folders of merged projects that only the source has indexed.
 
