@@ -92,8 +92,8 @@ class Joint:
             erased_in_source=tuple(self._erased()),
         )
 
+    def code_roots(self) -> dict[str, list[str]]:
         """Return the folders that only the source has indexed, by target project."""
-        """Return the folders, by project of the target, that only the source has indexed."""
         statement = "SELECT root FROM code_trees WHERE project_no = ? ORDER BY no"
         found: dict[str, list[str]] = {}
         with self._target.read() as session:
