@@ -155,5 +155,11 @@ def test_a_page_of_something_unknown_says_so(site):
     assert site.ask("GET", "/ui/static/..%2fpanel.py").status == 404
 
 
+def test_a_row_is_looked_at_beside_the_list(site, filled):
+    reply = site.ask("GET", f"/ui/memories/{filled['memories']}?peek=1", HX_Request="true")
+    assert reply.body.count(b"<h2>m-") == 1
+    assert b"<html" not in reply.body
+
+
 def test_without_a_key_there_is_no_panel(site):
     assert site.ask("GET", "/ui", key=None).status == 401

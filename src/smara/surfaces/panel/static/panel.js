@@ -49,7 +49,7 @@ document.addEventListener("keydown", (event) => {
     p: () => peek(current()),
     "/": () => document.getElementById("find").focus(),
     "?": () => document.getElementById("keys").showModal(),
-    Enter: () => { const row = current(); if (row && event.target === row) location.href = row.dataset.href; else return false; },
+    Enter: () => { const row = current(); if (row?.dataset.href && event.target === row) location.href = row.dataset.href; else return false; },
   };
   const act = acts[event.key];
   if (act) { if (act() !== false) event.preventDefault(); return; }
