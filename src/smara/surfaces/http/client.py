@@ -146,8 +146,8 @@ class Wire:
         )
         self._local.connection = connection
         connection.request(method, path, data, dict(headers))
-        reply: http.client.HTTPResponse = connection.getresponse()
-        return reply
+        answer: http.client.HTTPResponse = connection.getresponse()
+        return answer
 
     def close(self) -> None:
         """Close this thread's connection; the next request opens another."""

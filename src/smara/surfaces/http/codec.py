@@ -174,7 +174,7 @@ def field_types(record: Any) -> dict[str, Any]:
     return {name: Annotations(record).resolve(hints[name]) for name in record._fields}
 
 
-def _owner(record: type, name: str) -> type:
+def _owner(record: Any, name: str) -> Any:
     """The class that declares a field: an annotation is read with its module's names."""
     return next(each for each in record.__mro__ if name in inspect.get_annotations(each))
 
