@@ -37,6 +37,7 @@ test: $(STAMP) ## every test, under 10 minutes on 2 cores
 
 conformance: $(STAMP) ## the frameworks' own tests against our adapters; fetches them at pinned versions
 	$(BIN)/python -m tests.conformance
+	$(BIN)/python -m tests.conformance.mem0_client
 
 check: $(STAMP) ## ruff, mypy, and the names and English of the source
 	$(BIN)/ruff check .

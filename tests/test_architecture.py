@@ -22,7 +22,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("adapters",),  # a framework's agent gets the tools
     ("providers", "tools"),  # a door may call them: `smara mcp` the tools
     ("memory", "rooms", "aio", "doctor", "testing", "shapes", "texts"),
-    ("context", "links", "privacy", "feed"),
+    ("context", "links", "privacy", "feed", "requests"),
     ("search", "prompt"),
     ("meaning", "decisions", "frameworks"),
     ("observations", "behavior"),
@@ -374,6 +374,7 @@ MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "feed": (3, 8, 90),
     "privacy": (36, 460, 5_180),
     "prompt": (8, 70, 650),
+    "requests": (2, 6, 45),
     "surfaces/http": (22, 360, 3_400),
     "surfaces/panel": (6, 60, 500),
 }

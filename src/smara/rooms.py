@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from smara.privacy.privacy import Privacy
     from smara.privacy.retention import Retention
     from smara.prompt.processors import Processors
+    from smara.requests.requests import Requests
     from smara.search.code import CodeTrees
     from smara.search.index import Index
     from smara.search.locate import CodeLocator
@@ -468,6 +469,12 @@ class Rooms:
     @cached_property
     def leases(self) -> Leases:
         return self.project.leases
+
+    @cached_property
+    def requests(self) -> Requests:
+        from smara.requests.requests import Requests
+
+        return Requests(self.project)
 
     @cached_property
     def feed(self) -> Feed:

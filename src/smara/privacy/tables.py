@@ -336,6 +336,8 @@ TABLES: tuple[TableSpec, ...] = (
                         why="events may wait in the spool for a week")),
     TableSpec("intake_jobs", "jobs that were given up", "machine", key=("kind", "session_id"),
               keep=Keep("events", "due_at", days=30, where="t.attempts >= 5")),
+    TableSpec("request_keys", "keys of requests", "machine", key=("key",),
+              keep=Keep("events", "begun_at", days=30, least_days=8)),
     TableSpec("erasures", "acts of erasing", "machine",
               keep=Keep("erasures", "erased_at",
                         where="t.outcome NOT IN ('removed', 'traces left')")),

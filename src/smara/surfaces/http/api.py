@@ -10,9 +10,10 @@ import base64
 import binascii
 import inspect
 import json
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -25,7 +26,13 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from smara.core.validate import precondition
-from smara.errors import ConflictError, InvalidInputError, NotFoundError
+from smara.errors import (
+    CannotOpenError,
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    SmaraError,
+)
 from smara.memory import Memory
 from smara.shapes import encodable
 from smara.surfaces.http.codec import camel, decode, encode
@@ -42,6 +49,8 @@ MOST_ON_A_PAGE = 1_000
 MOST_DEPTH = 64
 _MOST_PROJECTS = 64
 _THREADS = 16
+_LONGEST_KEY = 255
+_MOST_ANSWERS = 200
 _LINES = "application/x-ndjson"
 
 
@@ -75,6 +84,9 @@ class Answered:
     body: Any
     tag: str | None = None
     status: int = 200
+    made: tuple[str | None, str | None] = (None, None)
+    """The method that reads what was made, and its id."""
+    is_replayed: bool = False
     lines: Iterator[bytes] | None = None
 
 
@@ -86,6 +98,7 @@ class Api:
         self._after_write = after_write
         self._router = Router()
         self._limiter: anyio.CapacityLimiter | None = None
+        self._answers: OrderedDict[str, Answered] = OrderedDict()
         self._siblings: WeakKeyDictionary[Memory, dict[str, Memory]] = WeakKeyDictionary()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -110,8 +123,12 @@ class Api:
             name: decode(route.signature.parameters[name].hint, value, name, is_text=True)
             for name, value in zip(route.in_path, values, strict=True)
         }
-        call = Call(route, caller, given, cursor=given.pop("cursor", None), match=match_of(request))
-        answered = await self.in_thread(partial(self.answer, call))
+        cursor, key = given.pop("cursor", None), request.headers.get("idempotency-key")
+        call = Call(route, caller, given, cursor=cursor, match=request.headers.get("if-match"))
+        if key and route.writes:
+            answered = await self.in_thread(partial(self._answer_once, call, key))
+        else:
+            answered = await self.in_thread(partial(self._answer, call))
         return respond_with(request, caller, answered)
 
     async def in_thread(self, work: Callable[[], Any]) -> Any:
@@ -125,6 +142,12 @@ class Api:
             lines = self._lines(call)
             first = next(lines, b"")  # what is wrong with the call shows here, before an answer
             return Answered(None, lines=chain([first], lines))
+        try:
+            return self._run(call)
+        except CannotOpenError:  # the store was erased or replaced: once more, on what is there now
+            return self._run(call)
+
+    def _run(self, call: Call) -> Answered:
         with self.memory(call.caller, call.route.writes) as memory:
             try:
                 answered = call.run(memory)
@@ -132,6 +155,38 @@ class Api:
                 return error.respond(memory)
             if call.route.writes:
                 self.written(memory)
+            return answered
+
+    def _answer_once(self, call: Call, key: str) -> Answered:
+        """Answer a request that may be sent again: it is done once.
+
+        Raises:
+            ConflictError: If the key stands for another request, or the first has not ended.
+        """
+        if len(key) > _LONGEST_KEY:
+            raise InvalidInputError(
+                f"Idempotency-Key has at most {_LONGEST_KEY} characters.", field="Idempotency-Key"
+            )
+        who, route = call.caller.principal.name, call.route
+        place = f"{call.caller.project} {who} {key}"
+        request = f"{route.method} {route.call} {json.dumps(encode(call.given), sort_keys=True)}"
+        with self.memory(call.caller, may_add=True) as memory:
+            requests = memory.internals.requests
+            done = requests.begin(f"{who} {key}", request)
+            if done is not None:
+                return self._answers.get(place) or replayed(call, memory, done)
+            try:
+                answered = self._answer(call)
+            except (SmaraError, Refusal):  # nothing was done
+                requests.abandon(f"{who} {key}")
+                raise
+            if answered.status >= 400:
+                requests.abandon(f"{who} {key}")
+            else:
+                requests.finish(f"{who} {key}", *answered.made)
+                self._answers[place] = replace(answered, is_replayed=True)
+                while len(self._answers) > _MOST_ANSWERS:
+                    self._answers.popitem(last=False)
             return answered
 
     def written(self, memory: Memory) -> None:
@@ -212,7 +267,8 @@ class Call:
             body = self._named(Shaper(memory).shape(result))
         if route.is_paged:
             body["nextCursor"] = following
-        return Answered(encodable(body), tag, 201 if route.call.endswith(".add") else 200)
+        status = 201 if route.call.endswith(".add") else 200
+        return Answered(encodable(body), tag, status, made_by(result))
 
     def _run_matched(self, memory: Memory, given: dict[str, Any]) -> Any:
         """Call a method that changes a record, if it still is as the caller saw it."""
@@ -349,12 +405,26 @@ def _is_tagged(route: Route) -> bool:
     return bool(route.record) or route.call in TAGGED
 
 
+READERS = {"Task": "tasks.get", "TypedMemory": "memories.get", "Message": "messages.get"}
+"""How to read again what a request made; only what has an id that means nothing."""
 TAGGED = frozenset({"threads.get", "tasks.get", "working.get", "memories.get"})
 
 
-def match_of(request: Request) -> str | None:
-    """Return the ETags that a write is for."""
-    return request.headers.get("if-match")
+def made_by(result: Any) -> tuple[str | None, str | None]:
+    """Return the method that reads a record again, and its id."""
+    record = getattr(result, "memory", result)
+    call = READERS.get(type(record).__name__)
+    return (call, record.id) if call else (None, None)
+
+
+def replayed(call: Call, memory: Memory, done: Any) -> Answered:
+    """Return what a request made that another process did, as it is now."""
+    if done.call is None:
+        return Answered({"value": None}, is_replayed=True)
+    record = bound(memory, done.call)(done.record_id)
+    shape = encode(record) if call.caller.wants_records else Shaper(memory).shape(record)
+    body = {"result": shape} if call.caller.wants_records else shape
+    return Answered(encodable(body), tag_of(record), is_replayed=True)
 
 
 async def read_values(request: Request, route: Route) -> dict[str, Any]:
@@ -488,6 +558,7 @@ def respond_with(request: Request, caller: Caller, answered: Answered) -> Respon
         lines = iterate_in_threadpool(answered.lines)
         return StreamingResponse(lines, media_type=_LINES)
     headers = {"etag": answered.tag} if answered.tag else {}
+    headers |= {"idempotent-replayed": "true"} if answered.is_replayed else {}
     tags = {each.strip() for each in request.headers.get("if-none-match", "").split(",")}
     if answered.tag in tags and request.method in ("GET", "HEAD") and answered.tag.startswith('"h'):
         return Response(status_code=304, headers=headers)

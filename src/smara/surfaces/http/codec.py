@@ -41,7 +41,8 @@ _READERS: dict[Any, Callable[[str], Any]] = {
     datetime: datetime.fromisoformat,
     bytes: lambda text: base64.b64decode(text, validate=True),
 }
-MOST_INTEGER = 2**63 - 1
+MOST_INTEGER = 2**53 - 1
+"""Beyond it, two readers of JSON read different numbers."""
 
 
 class UnservedTypeError(TypeError):
@@ -294,7 +295,7 @@ def _plain(kind: Any, value: Any, where: str, is_text: bool) -> Any:
             except ValueError:
                 pass
     is_bool = isinstance(value, bool)
-    if kind is float and isinstance(value, int | float) and not is_bool and math.isfinite(value):
+    if kind is float and isinstance(value, int | float) and not is_bool and abs(value) <= 1e12:
         return float(value) if isinstance(value, float) else value
     if kind is int and isinstance(value, int) and not is_bool and abs(value) <= MOST_INTEGER:
         return value

@@ -67,7 +67,8 @@ class Channel:
 
     async def add(self, watcher: Subscriber, after: str | None) -> None:
         """Add a watcher, with what it missed since a cursor."""
-        if not self._places:
+        is_first = not self.watchers
+        if is_first:
             self._places = read_cursor((await self._read(None)).cursor)
         self.watchers.add(watcher)  # first, so that nothing falls between
         missed: list[bytes] = []
@@ -75,6 +76,8 @@ class Channel:
         while cursor is not None:
             page = await self._read(cursor)
             missed += pieces_of(page, cursor)
+            if is_first:
+                self._seen.update((each.key, None) for each in page)
             cursor = page.cursor if len(page) >= _PAGE and len(missed) < MOST_MISSED else None
         while not watcher.queue.empty():  # what came meanwhile goes behind what was missed
             missed.append(watcher.queue.get_nowait() or _RESET)
@@ -85,7 +88,6 @@ class Channel:
         watcher.put([f"retry: 1000\n{place}\n".encode(), *missed])
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._poll())
-        self._wake.set()
 
     def remove(self, watcher: Subscriber) -> None:
         """Forget a watcher; the last ends the reading."""

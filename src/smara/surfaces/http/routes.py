@@ -34,7 +34,8 @@ _FILTERS: dict[str, Any] = {
 
 @cache
 def _fields() -> dict[str, Any]:
-    return {name: hint | None for name, hint in field_types(NewMemory).items()}
+    hints = field_types(NewMemory)
+    return {name: hint for name, hint in hints.items() if name != "content"}
 
 
 @dataclass(frozen=True)

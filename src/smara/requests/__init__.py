@@ -1,0 +1,1 @@
+"""Remember which requests were done."""
