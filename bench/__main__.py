@@ -1,5 +1,5 @@
 """``python -m bench [append|search|processes|tasks|calls|observe|steps|hooks|watch|say|embed|code|
-decisions|copy|export|adapters] [--small] [--large]``
+decisions|copy|export|adapters|http] [--small] [--large]``
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bench.measure import Report
 
 _PARTS = [
     "append", "processes", "search", "tasks", "calls", "observe", "steps", "hooks", "watch", "say",
-    "embed", "code", "decisions", "copy", "export", "adapters",
+    "embed", "code", "decisions", "copy", "export", "adapters", "http",
 ]  # fmt: skip
 
 
@@ -103,6 +103,10 @@ def main() -> int:
                 from bench import adapting
 
                 adapting.run(folder, report)
+            elif part == "http":
+                from bench import serving
+
+                serving.run(folder, report, serving.SIZES[:1] if options.small else serving.SIZES)
             else:
                 parser.error(f"unknown part {part}; choose from {', '.join(_PARTS)}")
     report.write(options.out)

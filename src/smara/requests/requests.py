@@ -1,4 +1,4 @@
-"""Remember which requests were done, so that one that is repeated is not done twice.
+"""Remember which requests were done.
 
 A client that lost the answer cannot know if its request was done. It sends the same key again: the
 first is done, the second is answered. Only hashes are stored, and the name of the record that was
@@ -20,7 +20,7 @@ RUNNING_MS = 10 * 60_000
 
 @dataclass(frozen=True, slots=True)
 class DoneRequest:
-    """A request that was done, and the record it made, if it has a name."""
+    """A request that was done, and what it made."""
 
     call: str | None
     record_id: str | None

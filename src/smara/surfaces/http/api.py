@@ -418,7 +418,7 @@ def made_by(result: Any) -> tuple[str | None, str | None]:
 
 
 def replayed(call: Call, memory: Memory, done: Any) -> Answered:
-    """Return what a request made that another process did, as it is now."""
+    """Return what an earlier request made, as it is now."""
     if done.call is None:
         return Answered({"value": None}, is_replayed=True)
     record = bound(memory, done.call)(done.record_id)
