@@ -5,7 +5,6 @@ that says what is right.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import pytest
 
 import smara
 from smara.core.ids import Uuid7
-from smara.surfaces.http.server import ServeOptions, serving
 from smara.testing import CountingIds, FakeClock
 from tests import stores
 from tests.contract import served
@@ -32,7 +30,7 @@ class Place:
         self.clock = clock
         self.new_id: Callable[[], str] = CountingIds()
         self._open: list[Any] = []
-        self._served = ExitStack()
+        self._ends: list[Callable[[], None]] = []
 
     def open(self, **settings: Any) -> Any:
         # Estimated tokens: loading a tokenizer's tables for each of a thousand memories would take
@@ -52,14 +50,17 @@ class Place:
         own = {"session": given.get("session"), "actor": given.get("actor")}
         project = given.pop("project", None) or "default"
         opened = partial(smara.open, self.address, project=project, durability="normal", **given)
-        options = ServeOptions(folder=Path(self.address).parent / "serve")
-        url, service = self._served.enter_context(serving(opened, options))
-        return smara.connect(url, key=service.key, **own)
+        memory, close = served.switchboard().connect(
+            opened, Path(str(self.address)).parent / "serve", **own
+        )
+        self._ends.append(close)
+        return memory
 
     def close(self) -> None:
         for memory in self._open:
             memory.close()
-        self._served.close()
+        for end in self._ends:
+            end()
 
 
 @pytest.fixture(params=KINDS)

@@ -5,7 +5,21 @@ A test that is listed must fail: one that passes has to leave the list.
 
 from __future__ import annotations
 
+import atexit
+import threading
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
 import pytest
+import uvicorn
+
+import smara
+from smara.surfaces.http.address import QuietServer, bind, url_of
+from smara.surfaces.http.guard import Limits
+from smara.surfaces.http.server import ServeOptions, Service
+from smara.surfaces.http.store import Store
 
 SUITES = frozenset(
     {
@@ -25,6 +39,57 @@ REASONS = {
 }
 DIFFERENT: dict[str, str] = {}
 """By the name of a test, with its suite: which reason."""
+
+
+class Switchboard:
+    """One server for all tests: a request goes to the service whose key it has.
+
+    A server for each test would take longer to start and stop than the test itself.
+    """
+
+    def __init__(self) -> None:
+        bound = bind("127.0.0.1", 0, "")
+        self.url = url_of("127.0.0.1", bound)
+        self._services: dict[bytes, Service] = {}
+        config = uvicorn.Config(self, log_config=None, access_log=False, lifespan="off", ws="none")
+        server = QuietServer(config)
+        run = partial(server.run, sockets=[bound])
+        thread = threading.Thread(target=run, name="contract-http", daemon=True)
+        thread.start()
+
+        def stop() -> None:
+            server.should_exit = True
+            thread.join(10)
+            bound.close()
+
+        atexit.register(stop)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self._services[dict(scope["headers"])[b"authorization"]].app(scope, receive, send)
+
+    def connect(
+        self, open_memory: Callable[[], smara.Memory], folder: Path, **options: Any
+    ) -> tuple[smara.Memory, Callable[[], None]]:
+        """Serve a memory, and return a connection to it and what ends both."""
+        store = Store(open_memory)
+        limits = Limits(requests_per_second=1e9, burst=10**9)
+        service = Service(store, ServeOptions(folder=folder, limits=limits), "127.0.0.1", 0)
+        name = f"Bearer {service.key}".encode()
+        self._services[name] = service
+        memory = smara.connect(self.url, key=service.key, **options)
+
+        def close() -> None:
+            memory.close()
+            del self._services[name]
+            store.close()
+
+        return memory, close
+
+
+@cache
+def switchboard() -> Switchboard:
+    """The one server of this process."""
+    return Switchboard()
 
 
 def select(items: list[pytest.Item]) -> None:

@@ -38,7 +38,7 @@ class Stream:
         self.begin()
 
     def begin(self) -> None:
-        while not self._line().startswith("retry:"):
+        while self._line():  # the head ends with an empty line
             pass
 
     def _line(self) -> str:

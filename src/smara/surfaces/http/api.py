@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 import anyio
 from starlette.concurrency import iterate_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from smara.core.validate import precondition
@@ -137,7 +137,7 @@ class Api:
             self._limiter = anyio.CapacityLimiter(_THREADS)
         return await anyio.to_thread.run_sync(work, limiter=self._limiter)
 
-    def answer(self, call: Call) -> Any:
+    def _answer(self, call: Call) -> Answered:
         if call.route.signature.is_stream:
             lines = self._lines(call)
             first = next(lines, b"")  # what is wrong with the call shows here, before an answer
@@ -268,7 +268,9 @@ class Call:
         if route.is_paged:
             body["nextCursor"] = following
         status = 201 if route.call.endswith(".add") else 200
-        return Answered(encodable(body), tag, status, made_by(result))
+        # A record keeps half characters, which JSON can escape; other readers cannot take them.
+        body = body if self.caller.wants_records else encodable(body)
+        return Answered(body, tag, status, made_by(result))
 
     def _run_matched(self, memory: Memory, given: dict[str, Any]) -> Any:
         """Call a method that changes a record, if it still is as the caller saw it."""
@@ -370,7 +372,7 @@ class Call:
         shaper = Shaper(memory)
         shape: Callable[[Any], Any] = encode if self.caller.wants_records else shaper.shape
         for each in bound(memory, self.route.call)(**self.given):
-            yield json.dumps(encodable(shape(each)), ensure_ascii=False).encode() + b"\n"
+            yield json.dumps(shape(each)).encode() + b"\n"
 
 
 class StaleError(Exception):
@@ -436,20 +438,23 @@ async def read_values(request: Request, route: Route) -> dict[str, Any]:
     """
     named = {camel(each.name): each for each in route.parameters}
     given: dict[str, Any] = {}
+    is_record = RECORD in request.headers.get("accept", "")
     if route.method == "GET":
         for name in dict.fromkeys(request.query_params):
             values = request.query_params.getlist(name)
             if name == "cursor" and route.is_paged:
                 given["cursor"] = values[-1]
             elif name in named:
-                given[named[name].name] = from_query(named[name].hint, values, name)
+                label = named[name].name if is_record else name
+                given[named[name].name] = from_query(named[name].hint, values, label)
             elif name != "project":
                 raise unknown(name, named)
     else:
         for name, value in (await read_body(request)).items():
             if name not in named:
                 raise unknown(name, named)
-            given[named[name].name] = decode(named[name].hint, value, name)
+            label = named[name].name if is_record else name
+            given[named[name].name] = decode(named[name].hint, value, label)
     missing = [name for name, each in named.items() if each.is_required and each.name not in given]
     if missing:
         raise InvalidInputError(f"{missing[0]} is needed.", field=missing[0])
@@ -498,7 +503,8 @@ async def read_body(request: Request) -> dict[str, Any]:
         raise Refusal(400, "too_deep", f"The body is nested deeper than {MOST_DEPTH}.")
     if not isinstance(value, dict):
         raise Refusal(400, "not_an_object", "The body must be an object.")
-    return dict(encodable(value))
+    is_record = RECORD in request.headers.get("accept", "")
+    return value if is_record else dict(encodable(value))
 
 
 class _NotStrictError(ValueError):
@@ -564,4 +570,4 @@ def respond_with(request: Request, caller: Caller, answered: Answered) -> Respon
         return Response(status_code=304, headers=headers)
     media = RECORD if caller.wants_records else "application/json"
     media = MEDIA_TYPE if answered.status >= 400 else media
-    return JSONResponse(answered.body, answered.status, headers, media)
+    return Response(json.dumps(answered.body), answered.status, headers, media)

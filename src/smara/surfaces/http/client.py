@@ -26,7 +26,7 @@ from smara.errors import (
     UsageError,
 )
 from smara.memory import Memory, Room
-from smara.surfaces.http.codec import Signature, camel, decode, encode
+from smara.surfaces.http.codec import Signature, UnservedTypeError, camel, decode, encode
 from smara.surfaces.http.problem import error_of
 from smara.surfaces.http.routes import ROUTE_OF, Route, method_of
 
@@ -291,9 +291,16 @@ def request_of(
         if name not in signature.unserved:
             raise InvalidInputError(f"{name} is unknown here.", field=name)
         del given[name]
-    texts = {name: encode(value) for name, value in given.items()}
+    texts: dict[str, Any] = {}
+    for name, value in given.items():
+        try:
+            texts[name] = encode(value, is_strict=True)
+        except (UnservedTypeError, RecursionError) as error:
+            raise InvalidInputError(f"{name} cannot be sent: {error}.", field=name) from None
     parts = [
-        quote(str(texts.pop(each[1:-1])), safe="") if each.startswith("{") else each
+        quote(str(texts.pop(each[1:-1])).encode("utf-8", "surrogatepass"), safe="")
+        if each.startswith("{")
+        else each
         for each in route.segments
     ]
     path = "/" + "/".join(parts)

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal, Union, get_args, get_origin, is_typeddict
 
 from smara.errors import InvalidInputError
@@ -259,7 +259,7 @@ def decode(hint: Any, value: Any, where: str = "", is_text: bool = False) -> Any
     elif origin is Literal:
         if value in given and not isinstance(value, bool | float):
             return value
-        choices = ", ".join(repr(each) for each in given)
+        choices = ", ".join(str(each) for each in given)
         raise InvalidInputError(f"{where} must be one of {choices}.", field=where)
     elif origin in _PLAIN:
         return _plain(origin, value, where, is_text)
@@ -396,26 +396,33 @@ def describe(hint: Any) -> str:
     return "a list" if origin in _LISTS or _is_list(origin) else "an object"
 
 
-def encode(value: Any) -> Any:
-    """Return a value as JSON that `decode` can read."""
+def encode(value: Any, is_strict: bool = False) -> Any:
+    """Return a value as JSON that `decode` can read.
+
+    Raises:
+        UnservedTypeError: If JSON has no form for it; with ``is_strict``, also for NaN.
+    """
     if value is None or isinstance(value, str | bool | int):
         return value
+    again, kind = partial(encode, is_strict=is_strict), type(value)
     if isinstance(value, float):
+        if is_strict and not math.isfinite(value):
+            raise UnservedTypeError(f"{value} is no number in JSON")
         return value if math.isfinite(value) else None
-    kind: Any = type(value)
     if is_record(kind):
-        return {camel(name): encode(getattr(value, name)) for name in field_types(kind)}
+        hints: dict[str, Any] = field_types(kind)  # type: ignore[arg-type]
+        return {camel(name): again(getattr(value, name)) for name in hints}
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
     if isinstance(value, Mapping):
-        return {str(name): encode(each) for name, each in value.items()}
+        return {str(name): again(each) for name, each in value.items()}
     if isinstance(value, AbstractSet):
-        return sorted((encode(each) for each in value), key=str)
+        return sorted(map(again, value), key=str)
     if isinstance(value, collections.abc.Iterable):
-        return [encode(each) for each in value]
-    raise UnservedTypeError(f"{type(value).__name__} has no form in JSON")
+        return [again(each) for each in value]
+    raise UnservedTypeError(f"{kind.__name__} has no form in JSON")
 
 
 class Schemas:

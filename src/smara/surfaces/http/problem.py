@@ -108,7 +108,7 @@ def error_of(status: int, body: Any) -> SmaraError:
     kinds = _kinds()
     kind = kinds.get(str(code))
     if kind is None:
-        by_status = {401: errors.ConfigError, 403: errors.UsageError, 429: errors.BusyError}
+        by_status = {400: errors.InvalidInputError, 401: errors.ConfigError, 429: errors.BusyError}
         kind = by_status.get(status, errors.UsageError if status < 500 else errors.SmaraError)
     facts = body.get("facts")
     named = {_snake(name): each for name, each in facts.items()} if isinstance(facts, dict) else {}
