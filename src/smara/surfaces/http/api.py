@@ -176,7 +176,7 @@ class Api:
             if done is not None:
                 return self._answers.get(place) or replayed(call, memory, done)
             try:
-                answered = self._answer(call)
+                answered: Answered = self._answer(call)
             except (SmaraError, Refusal):  # nothing was done
                 requests.abandon(f"{who} {key}")
                 raise
@@ -464,6 +464,8 @@ async def read_values(request: Request, route: Route) -> dict[str, Any]:
 def from_query(hint: Any, values: list[str], name: str) -> Any:
     """Decode the values of a query's name."""
     try:
+        if values == ["[]"] and not isinstance(hint, type):
+            return decode(hint, [], name)
         return decode(hint, values[0] if len(values) == 1 else values, name, is_text=True)
     except InvalidInputError:
         if len(values) > 1:

@@ -90,6 +90,7 @@ class Wire:
         self.options = {"session": session, "actor": actor, "timeout_seconds": timeout_seconds}
         self._site, self._seconds = urlsplit(url), timeout_seconds
         self._local = threading.local()
+        self._connections: set[http.client.HTTPConnection] = set()
         named = {"Smara-Project": project, "Smara-Session": session, "Smara-Actor": actor}
         self._headers = {name: value for name, value in named.items() if value is not None}
         self._headers |= {"Authorization": f"Bearer {key}", "Accept": RECORD}
@@ -145,6 +146,7 @@ class Wire:
             self._site.hostname or "", self._site.port, timeout=self._seconds
         )
         self._local.connection = connection
+        self._connections.add(connection)
         connection.request(method, path, data, dict(headers))
         answer: http.client.HTTPResponse = connection.getresponse()
         return answer
@@ -154,7 +156,14 @@ class Wire:
         connection = getattr(self._local, "connection", None)
         if connection is not None:
             connection.close()
+            self._connections.discard(connection)
             self._local.connection = None
+
+    def close_all(self) -> None:
+        """Close the connections of all threads."""
+        self.close()
+        while self._connections:
+            self._connections.pop().close()
 
 
 class RemoteMemory(Memory):
@@ -189,7 +198,7 @@ class RemoteMemory(Memory):
         return RemoteMemory(Wire(wire.url, wire.key, project_id, **wire.options))  # type: ignore[arg-type]
 
     def close(self) -> None:
-        self.wire.close()
+        self.wire.close_all()
 
 
 class RemoteRoom:
@@ -209,9 +218,15 @@ class RemoteRoom:
         return derived(self._wire, call)
 
 
-def unserved(name: str) -> UsageError:
+class UnservedMethodError(UsageError, AttributeError):
+    """A method that no route serves."""
+
+
+def unserved(name: str) -> UnservedMethodError:
     """Return the error of a method that no route serves."""
-    return UsageError(f"{name} is not served over HTTP. Open the store itself: smara.open().")
+    return UnservedMethodError(
+        f"{name} is not served over HTTP. Open the store itself: smara.open()."
+    )
 
 
 def derived(wire: Wire, call: str) -> Callable[..., Any]:
@@ -288,6 +303,8 @@ def request_of(
     for name in [each for each in given if each not in signature.parameters]:
         if name in signature.unserved and given[name] is not None:
             raise UsageError(f"{route.call} takes no {name} over HTTP.")
+        if name not in signature.unserved and route.more == "fields":
+            raise TypeError(f"{route.call} has no argument {name!r}")
         if name not in signature.unserved:
             raise InvalidInputError(f"{name} is unknown here.", field=name)
         del given[name]
@@ -310,14 +327,15 @@ def request_of(
         (camel(name), _text(each))
         for name, value in texts.items()
         if value is not None
-        for each in (value if isinstance(value, list) else [value])
+        for each in (value if isinstance(value, list) and value else [value])
     ]
     words = urlencode(query, encoding="utf-8", errors="surrogatepass")
     return "GET", f"{path}?{words}" if words else path, None
 
 
 def _text(value: Any) -> str:
-    return json.dumps(value) if isinstance(value, bool | int | float) else str(value)
+    # An empty list has no values to stand in a query; it is written out.
+    return json.dumps(value) if isinstance(value, bool | int | float | list) else str(value)
 
 
 __all__ = ["RemoteMemory", "connect", "method_of"]

@@ -43,7 +43,6 @@ TITLES = {
     507: "Insufficient Storage",
 }  # fmt: skip
 RETRY_AFTER_SECONDS = 1
-_LEFT_OUT = frozenset({"brief", "hint"})
 
 
 class Refusal(Exception):
@@ -86,11 +85,10 @@ def problem_of(error: BaseException) -> dict[str, Any]:
     body["isRetryable"] = error.is_retryable
     facts = {}
     for name, value in error.facts.items():
-        if name not in _LEFT_OUT:
-            try:
-                facts[camel(name)] = encodable(encode(value))
-            except UnservedTypeError:
-                continue
+        try:
+            facts[camel(name)] = encodable(encode(value))
+        except UnservedTypeError:
+            continue
     return body | ({"facts": facts} if facts else {})
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -30,12 +30,6 @@ _FILTERS: dict[str, Any] = {
     "types": list[str] | None,
     **dict.fromkeys(("is_pinned", "is_verified", "needs_review"), bool | None),
 }  # fmt: skip
-
-
-@cache
-def _fields() -> dict[str, Any]:
-    hints = field_types(NewMemory)
-    return {name: hint for name, hint in hints.items() if name != "content"}
 
 
 @dataclass(frozen=True)
@@ -85,7 +79,8 @@ class Route:
     def signature(self) -> Signature:
         """The parameters and the result."""
         more = {"who": _WHO, "filters": _FILTERS, "": {}}
-        found = Signature.of(self.function, _fields() if self.more == "fields" else more[self.more])
+        fields = field_types(NewMemory) if self.more == "fields" else more[self.more]
+        found = Signature.of(self.function, fields)
         if not self.without:
             return found
         served = {name: each for name, each in found.parameters.items() if name not in self.without}
@@ -152,6 +147,8 @@ def _conversations() -> Iterator[Route]:
     yield Route("GET", f"{_THREAD}/window", "history.window", "entries")
     yield Route("GET", f"{_THREAD}/compactions", "compactions.list", "compactions")
     yield Route("POST", f"{_THREAD}/compactions", "compactions.compact")
+    yield Route("POST", f"{_THREAD}/compactions/when-due", "compactions.compact_when_due")
+    yield Route("POST", f"{_THREAD}/compactions/end-session", "compactions.end_session")
     yield Route("POST", f"{_THREAD}/compact", "compact")
     yield Route("POST", "/compactions/{compaction_id}/undo", "compactions.undo")
     yield Route("GET", "/messages/{message_id}", "messages.get")
