@@ -38,7 +38,9 @@ def test_it_is_a_memory_with_the_same_records(memory, store):
         assert memory.tasks.list() == local.tasks.list()
         assert memory.threads.list() == local.threads.list()
         assert memory.messages.list(thread_id="login") == local.messages.list(thread_id="login")
-        assert memory.search("LoginSchema") == local.search("LoginSchema")
+        hits = [memory.search("LoginSchema"), local.search("LoginSchema")]
+        assert hits[0][0].snippet == hits[1][0].snippet
+        assert [each.id for each in hits[0]] == [each.id for each in hits[1]]
         assert memory.tasks.show("t-docs") == local.tasks.show("t-docs")
 
 

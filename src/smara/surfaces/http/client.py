@@ -58,7 +58,11 @@ def connect(
     if site.scheme not in ("http", "https") or not site.hostname:
         raise ConfigError(f"{url!r} is not an address such as http://127.0.0.1:8765.")
     memory = RemoteMemory(Wire(url, key or _key_left_for(url), project, **options))
-    memory.wire.greet()
+    try:
+        memory.wire.greet()
+    except BaseException:
+        memory.close()
+        raise
     return memory
 
 
@@ -95,6 +99,12 @@ class Wire:
         self._headers = {name: value for name, value in named.items() if value is not None}
         self._headers |= {"Authorization": f"Bearer {key}", "Accept": RECORD}
         self.project = project or ""
+
+    def sibling(self, project: str) -> Wire:
+        """Return a connection to another project; closing either closes both."""
+        other = Wire(self.url, self.key, project, **self.options)  # type: ignore[arg-type]
+        other._connections = self._connections
+        return other
 
     def greet(self) -> None:
         """Ask which project is served."""
@@ -193,9 +203,8 @@ class RemoteMemory(Memory):
         raise unserved(name)
 
     def in_project(self, project_id: str) -> Memory:
-        wire = self.wire
         self.projects.named(project_id)  # created on first use
-        return RemoteMemory(Wire(wire.url, wire.key, project_id, **wire.options))  # type: ignore[arg-type]
+        return RemoteMemory(self.wire.sibling(project_id))
 
     def close(self) -> None:
         self.wire.close_all()
@@ -303,7 +312,7 @@ def request_of(
     for name in [each for each in given if each not in signature.parameters]:
         if name in signature.unserved and given[name] is not None:
             raise UsageError(f"{route.call} takes no {name} over HTTP.")
-        if name not in signature.unserved and route.more == "fields":
+        if name not in signature.unserved and route.call == "memories.add":
             raise TypeError(f"{route.call} has no argument {name!r}")
         if name not in signature.unserved:
             raise InvalidInputError(f"{name} is unknown here.", field=name)

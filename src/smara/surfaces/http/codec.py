@@ -27,6 +27,7 @@ from datetime import datetime
 from functools import cache, partial
 from typing import Any, Literal, Union, get_args, get_origin, is_typeddict
 
+from smara.core.validate import invalid
 from smara.errors import InvalidInputError
 
 _TYPES = re.compile(r"^if TYPE_CHECKING:.*\n((?:(?:[ \t]+.*)?\n)+)", re.MULTILINE)
@@ -260,7 +261,10 @@ def decode(hint: Any, value: Any, where: str = "", is_text: bool = False) -> Any
         if value in given and not isinstance(value, bool | float):
             return value
         choices = ", ".join(str(each) for each in given)
-        raise InvalidInputError(f"{where} must be one of {choices}.", field=where)
+        shown = repr(value)[:60]
+        raise invalid(
+            f"{where} must be one of {choices}; got {shown}", f"Use one of {choices}.", where
+        )
     elif origin in _PLAIN:
         return _plain(origin, value, where, is_text)
     elif origin in _READERS and isinstance(value, str):

@@ -192,6 +192,7 @@ def _tasks() -> Iterator[Route]:
     yield Route("GET", f"{_THREAD}/task", "links.active")
 
     yield Route("GET", "/working", "working.get")
+    yield Route("GET", "/working/find", "working.find")
     yield Route("PUT", "/working", "working.put", record="working.get")
     yield Route("PATCH", "/working", "working.update", record="working.get")
     yield Route("GET", "/working/history", "working.history", "versions")
