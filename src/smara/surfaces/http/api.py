@@ -128,7 +128,7 @@ class Api:
         if key and route.writes:
             answered = await self.in_thread(partial(self._answer_once, call, key))
         else:
-            answered = await self.in_thread(partial(self._answer, call))
+            answered = await self.in_thread(partial(self.answer, call))
         return respond_with(request, caller, answered)
 
     async def in_thread(self, work: Callable[[], Any]) -> Any:
@@ -137,7 +137,8 @@ class Api:
             self._limiter = anyio.CapacityLimiter(_THREADS)
         return await anyio.to_thread.run_sync(work, limiter=self._limiter)
 
-    def _answer(self, call: Call) -> Answered:
+    def answer(self, call: Call) -> Answered:
+        """Answer a call, in a worker thread."""
         if call.route.signature.is_stream:
             lines = self._lines(call)
             first = next(lines, b"")  # what is wrong with the call shows here, before an answer
@@ -176,7 +177,7 @@ class Api:
             if done is not None:
                 return self._answers.get(place) or replayed(call, memory, done)
             try:
-                answered: Answered = self._answer(call)
+                answered: Answered = self.answer(call)
             except (SmaraError, Refusal):  # nothing was done
                 requests.abandon(f"{who} {key}")
                 raise

@@ -26,7 +26,7 @@ import uvicorn
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route as Page
-from starlette.routing import Router
+from starlette.routing import Mount, Router
 
 from smara import __version__
 from smara.adapters.hosts.precompute import bring_up_to_date
@@ -106,9 +106,11 @@ class Service:
             Page("/openapi.json", self._openapi),
             Page("/events", self.events.respond),
             *(Mem0(self.api).routes if options.has_mem0 else ()),
+            *(options.pages(self.api) if options.pages else ()),
+            Mount("/", app=self.api),
         ]
         self.app = Doorway(
-            Router(routes=pages, default=self.api),
+            Router(routes=pages, default=self.api),  # no pattern matches a line feed in a path
             Site(host),
             self.doorkeeper,
             cookie=self.cookie,
