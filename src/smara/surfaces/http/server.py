@@ -25,8 +25,8 @@ import click
 import uvicorn
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
-from starlette.routing import Route as Page
 from starlette.routing import Mount, Router
+from starlette.routing import Route as Page
 
 from smara import __version__
 from smara.adapters.hosts.precompute import bring_up_to_date
