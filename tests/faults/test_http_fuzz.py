@@ -24,11 +24,10 @@ from smara.surfaces.http.guard import Limits
 from smara.surfaces.http.openapi import document
 from smara.surfaces.http.server import ServeOptions, Service
 from smara.surfaces.http.store import Store
-from tests.faults.sizes import IS_LARGE
+from tests.faults.sizes import SEED, count
 from tests.stores import new_file
 
-REQUESTS = 20_000 if IS_LARGE else 600
-SEED = random.randrange(2**32) if IS_LARGE else 7
+REQUESTS = count(600, 20_000)
 SLOW = {"code.index", "worker.run_once", "embeddings.embed_pending"}
 """They work through what is there, however much that is; asked for once in a while."""
 TEXTS = (
@@ -44,7 +43,7 @@ OTHERS = (None, True, False, 1.5, -0.0, 1e308, [], {}, [[]], {"": ""}, [None], {
 class Maker:
     """Makes up requests."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: str) -> None:
         self._random = random.Random(seed)
         self._schemas = document()["components"]["schemas"]
         self.operations = [
