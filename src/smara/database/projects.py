@@ -112,6 +112,8 @@ _PLACES = (
     " l.created_at FROM project_places l JOIN projects p ON p.no = l.project_no WHERE l.kind = "
 )
 _NOTES = {
+    "vectors": "It keeps vectors, hashed terms and pointers; the text of its conversations stays "
+    "in the agents' transcripts. What else it learns from them is off. The key is {other}.",
     "shared": "Repositories shared this project before each got its own; it was left as it is.",
     "apart": "An older version kept every repository of this store in {other}. What it stored is "
     "still there: `smara --project {other} status`. If it is all of this repository, "
@@ -280,6 +282,19 @@ class Projects:
                 (project_id,),
             )
         return [_NOTES[kind].format(other=other) for kind, other in rows]
+
+    def key_of(self, scope: Scope) -> str | None:
+        """Return the name of a project's key; ``None`` if it keeps text.
+
+        Args:
+            scope: The project.
+        """
+        with self._database.read() as session:
+            row = session.one(
+                "SELECT other FROM project_notes WHERE project_no = ? AND kind = 'vectors'",
+                (scope.project_no,),
+            )
+        return None if row is None else str(row[0])
 
     def list(self) -> list[Project]:
         """Return every project of this store, oldest first."""

@@ -23,6 +23,7 @@ from smara.decisions.utterances import content_terms
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import AddResult
 from smara.knowledge.store import KnowledgeStore
+from smara.privacy.pointers import Keeper
 from smara.tasks.store import TaskStore
 
 _LONGEST_SUBJECT = 160
@@ -35,6 +36,8 @@ class ProjectRooms(Protocol):
     def memories(self) -> Memories: ...
     @property
     def decisions(self) -> Decisions: ...
+    @property
+    def keeper(self) -> Keeper: ...
 
 
 def put_totals(database: Database, session: Session, scope: Scope) -> None:

@@ -23,6 +23,8 @@ from smara.database.fulltext import IndexRow, RecordKind, Within, row_of, terms_
 from smara.database.project_store import Tombstones
 from smara.decisions.store import decision_terms
 from smara.messages.models import ERASED
+from smara.messages.parts import pointer_in
+from smara.messages.prepare import stored_terms
 from smara.privacy.derive import judge_lesson, name_signal, put_totals
 from smara.privacy.models import ErasePlan
 from smara.privacy.pages import change_pages
@@ -186,7 +188,7 @@ class Eraser:
         """Return the erased messages of threads that stay."""
         shown = (
             "t.no, t.thread_no, t.seq, t.id, t.role, t.token_count, t.token_method, t.client_id,"
-            " t.created_at, t.sealed_at, t.raw_content, t.term_count, t.metadata"
+            " t.created_at, t.sealed_at, t.raw_content, t.term_count, t.metadata, t.parts"
         )
         rows = self._walk.among("messages", "no", self._walk.rows["messages"], shown)
         return [row for row in rows if row[1] not in self._walk.rows["threads"]]
@@ -199,7 +201,7 @@ class Eraser:
             row[0]: row[1]
             for row in self._walk.among("threads", "no", threads, "t.no, t.resource_id")
         }
-        for no, thread_no, seq, name, role, *counts, text, term_count, metadata in shells:
+        for no, thread_no, seq, name, role, *counts, text, term_count, metadata, layout in shells:
             # An import looks there for messages that hooks have brought.
             is_hooked = json.loads(metadata or "{}").get("source") == "hook"
             counts[-1] = counts[-1] or counts[-2]  # sealed: nothing is added to it later
@@ -215,7 +217,7 @@ class Eraser:
                 resource_id=owners[thread_no], role=role,
             )  # fmt: skip
             self._database.fulltext.add(self._session, [row])
-            before = len(analyze_chunks(from_storable(text)))
+            before = len(stored_terms(text, layout))
             self._run(
                 "UPDATE threads SET index_rows = index_rows + ?, index_terms = index_terms + ?"
                 " WHERE no = ?",
@@ -440,8 +442,10 @@ class Eraser:
 
     def _vocabulary(self) -> list[str]:
         """Return the words of the messages that go."""
-        rows = self._walk.among("messages", "no", self._walk.rows["messages"], "t.raw_content")
-        return sorted({word for row in rows for word in words(from_storable(row[0]))})
+        shown = "t.raw_content, t.parts"
+        rows = self._walk.among("messages", "no", self._walk.rows["messages"], shown)
+        texts = (from_storable(text) for text, layout in rows if pointer_in(layout) is None)
+        return sorted({word for text in texts for word in words(text)})
 
     def _is_used(self, word: str) -> bool:
         """Return True if a message that stays has a word."""

@@ -22,6 +22,7 @@ from smara.errors import CorruptError
 from smara.messages.models import ERASED
 from smara.privacy.merge import Course, Merge, counted
 from smara.privacy.models import CopyReport
+from smara.privacy.pointers import adopt
 
 _NAMED = 5
 _STORE_TABLES = {
@@ -74,6 +75,8 @@ class Joint:
         again = [merge.run() for merge in merges]
         if left := _changes(again):
             raise CorruptError(f"The merge is not finished: {left} rows are left. Call it again.")
+        for _, theirs in self._pairs:
+            adopt(self._target, theirs, clock.now_ms())
         names = {mine.project_id: theirs.project_id for mine, theirs in self._pairs}
         with self._target.write() as session:
             session.run(

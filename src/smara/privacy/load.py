@@ -23,6 +23,7 @@ from smara.errors import DatabaseError, InvalidInputError, NotFoundError
 from smara.privacy.archive import FORMAT, MANIFEST, VERSION
 from smara.privacy.derive import put_totals
 from smara.privacy.models import ArchiveReport
+from smara.privacy.pointers import check_pointer, count_texts, refuse_texts
 from smara.privacy.rows import NUMBERS, exported_name, row_name, stored_value
 from smara.privacy.tables import BY_NAME, JSON_COLUMNS, RECORDS, TableSpec
 from smara.secrets import redact, redact_value
@@ -164,11 +165,14 @@ class RowAdder:
 
     def add(self, table: TableSpec, rows: Iterator[Row]) -> None:
         """Add the rows of a table that are not there yet."""
-        before = self._count(table)
+        before, is_text = self._count(table), table.name == "messages"
+        texts = count_texts(self._session, self._project) if is_text else 0
         total = skipped = 0
         loops: list[tuple[Row, dict[str, Any]]] = []
         while batch := list(islice(rows, PART)):
             ready = self._resolve(table, batch, loops)
+            for row in ready if is_text else ():
+                check_pointer(row["parts"])
             total += len(batch)
             skipped += len(batch) - len(ready)
             if before:
@@ -176,6 +180,8 @@ class RowAdder:
             self._insert(table, ready)
         for row, targets in loops:
             self._close_loop(table, row, targets)
+        if is_text and count_texts(self._session, self._project) > texts:
+            refuse_texts()
         added = self._count(table) - before
         found = RowCounts(added, total - skipped - added, skipped)
         for counter, count in zip(self._counts, found, strict=True):

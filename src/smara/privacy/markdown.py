@@ -18,6 +18,8 @@ from typing import Any, Literal
 from smara.core.escape import from_storable
 from smara.core.files import read_regular
 from smara.knowledge.models import TYPES
+from smara.messages.models import Pointer
+from smara.privacy.pointers import where
 from smara.tasks.models import TYPES as TASK_TYPES
 
 Rows = Iterable[Mapping[str, Any]]
@@ -361,7 +363,8 @@ def thread_lines(rows: Rows) -> Iterator[str]:
             thread = row["thread_id"]
             yield f"\n## {thread}"
         yield f"\n### {row['role']} · {_day(row['created_at'], '%Y-%m-%d %H:%M')}\n"
-        yield from_storable(row["raw_content"])
+        place = row["parts"].get("pointer") if isinstance(row["parts"], dict) else None
+        yield f"[{where(Pointer(**place))}.]" if place else from_storable(row["raw_content"])
 
 
 def instruction_lines(rows: Rows) -> Iterator[str]:

@@ -25,9 +25,11 @@ from smara.database.vectors import VectorKind
 from smara.errors import ConflictError
 from smara.knowledge.store import KnowledgeStore
 from smara.messages.models import ERASED
+from smara.messages.parts import pointer_in
 from smara.privacy.derive import put_totals
 from smara.privacy.load import Row, RowAdder, RowCounts
 from smara.privacy.models import MergeCounts
+from smara.privacy.pointers import IS_POINTER, refuse_texts, same_text
 from smara.privacy.rows import RowReader
 from smara.privacy.streams import message_terms, record_terms
 from smara.privacy.tables import BY_NAME, RECORDS, TableSpec
@@ -111,20 +113,30 @@ class Merge:
 
         Raises:
             ConflictError: If it has; nothing was written then.
+            InvalidInputError: If it keeps vectors only, and the source has texts.
         """
+        with self._target.read() as session:
+            note = "SELECT 1 FROM project_notes WHERE kind = 'vectors' AND project_no = ?"
+            has_no_texts = session.one(note, (self._there.project_no,)) is not None
+        if has_no_texts and self._session.one(
+            f"SELECT 1 FROM messages WHERE project_no = {int(self._scope.project_no)}"
+            f" AND raw_content <> '{ERASED}' AND (parts IS NULL OR NOT {IS_POINTER}) LIMIT 1"
+        ):
+            refuse_texts()
         rows = self._session.each(
-            "SELECT m.id, m.raw_content FROM messages m WHERE m.project_no ="
+            "SELECT m.id, m.raw_content, m.parts FROM messages m WHERE m.project_no ="
             f" {int(self._scope.project_no)} ORDER BY m.no"
         )
         while page := list(islice(rows, PART)):
-            batch = {str(row[0]): row[1] for row in page}
+            batch = {str(row[0]): same_text(row[1], row[2]) for row in page}
             with self._target.read() as session:
                 found = session.all(
-                    f"SELECT id, raw_content, project_no FROM messages WHERE id IN"
+                    f"SELECT id, raw_content, parts, project_no FROM messages WHERE id IN"
                     f" ({marks(len(batch))})",
                     list(batch),
                 )
-            for name, text, project_no in found:
+            for name, stored, layout, project_no in found:
+                text = same_text(stored, layout)
                 is_erased = ERASED in (text, batch[name])
                 if (text != batch[name] and not is_erased) or project_no != self._there.project_no:
                     raise ConflictError(
@@ -528,7 +540,10 @@ class _MergeBatch(RowAdder):
                 grown[thread_no] += 1
         self._database.fulltext.add(self._session, entries)
         found = {
-            word for row in by_id.values() for word in words(from_storable(row["raw_content"]))
+            word
+            for row in by_id.values()
+            if pointer_in(row["parts"]) is None
+            for word in words(from_storable(row["raw_content"]))
         }
         self._database.words.add(self._session, self._project, sorted(found))
         source = "FROM messages m WHERE m.thread_no = threads.no"

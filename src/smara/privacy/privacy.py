@@ -47,6 +47,7 @@ from smara.privacy.models import (
     MarkdownReport,
     RestoreReport,
 )
+from smara.privacy.pointers import adopt
 from smara.privacy.probe import clear_spool, find_traces, out_of_reach
 from smara.privacy.provenance import settle
 from smara.privacy.rows import EVERYTHING, RowReader, Selection
@@ -268,6 +269,8 @@ class Privacy:
             InvalidInputError: If it is not a sound archive; nothing is stored then.
         """
         report = self._loader.load(os.path.abspath(os.fspath(path)), project)
+        for scope in self._scopes(report.projects, False):
+            adopt(self._database, scope, self._project.clock.now_ms())
         log.event("archive.imported", rows=sum(report.added.values()))
         return report
 
@@ -417,7 +420,7 @@ class Privacy:
         plan, samples, reread = self._remove(target, name, now)
         if not target.is_whole:
             self._derive_again(self._project.scope, reread)
-        traces = self._scrub(samples)
+        traces = self.scrub(samples)
         outcome = "traces left" if traces else "clean"
         with self._database.write() as session:
             session.run("UPDATE erasures SET outcome = ? WHERE id = ?", (outcome, name))
@@ -528,6 +531,7 @@ class Privacy:
             walk.choose_person(target.person)
         if target.text is not None:
             walk.choose_text(target.text)
+            walk.choose("messages", self._rooms_of(scope).keeper.holding(session, target.text))
         if target.since_ms is not None or target.until_ms is not None:
             walk.choose_time(target.since_ms, target.until_ms)
         if target.path is not None:
@@ -570,8 +574,12 @@ class Privacy:
         clear_spool(texts, sessions, is_everything=target.is_everything)
         return whole, samples, reread
 
-    def _scrub(self, samples: Sequence[str]) -> list[str]:
-        """Write the files again without what was freed; return the traces that are left."""
+    def scrub(self, samples: Sequence[str]) -> list[str]:
+        """Write the files again without what was freed; return traces left.
+
+        Args:
+            samples: Pieces of what was erased, to look for.
+        """
         traces: list[str] = []
         for is_last in (False, True):
             self._database.close_idle()

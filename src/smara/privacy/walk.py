@@ -139,7 +139,7 @@ class Walk:
     def choose_session(self, session_id: str) -> None:
         """Start at a session: its conversation and what was learned from it."""
         self.choose("threads", self.select("threads", "t.id = ?", session_id))
-        self._add_sessions({session_id})
+        self.add_sessions({session_id})
 
     def has_session(self, session_id: str) -> bool:
         """Return True if anything of a session is stored."""
@@ -164,7 +164,7 @@ class Walk:
             elif table.name == "framework_streams":
                 self._quote(self.select(table.name, where, *values), text)
             elif table.name not in _FROM_REPOSITORY:
-                self._choose_by(table, where, values)
+                self.choose_by(table, where, values)
 
     def choose_time(self, since_ms: int | None, until_ms: int | None) -> None:
         """Start at every row of a time."""
@@ -174,7 +174,7 @@ class Walk:
             if table.times and table.name not in _FROM_REPOSITORY:
                 where = f"t.{table.times[0]} >= ? AND t.{table.times[-1]} < ?"
                 where += f" AND t.raw_content <> '{ERASED}'" if table.name == "messages" else ""
-                self._choose_by(table, where, [since, until])
+                self.choose_by(table, where, [since, until])
 
     def choose_path(self, path: str) -> None:
         """Start at every row that names a file or folder."""
@@ -184,7 +184,7 @@ class Walk:
                 if table.name not in _FROM_REPOSITORY and column.name in _PATHS:
                     inside = re.sub(r"([!%_])", r"!\1", folder) + "/%"
                     where = f"(t.{column.name} = ? OR t.{column.name} LIKE ? ESCAPE '!')"
-                    self._choose_by(table, where, [folder, inside])
+                    self.choose_by(table, where, [folder, inside])
         for name, columns in (
             ("memories", "files"),
             ("observations", "files"),
@@ -207,12 +207,13 @@ class Walk:
     def choose_project(self) -> None:
         """Start at every row."""
         for table in RECORDS:
-            self._choose_by(table, "1 = 1", [])
+            self.choose_by(table, "1 = 1", [])
         self.chosen = Counter({name: len(found) for name, found in self.rows.items()})
         for name, where, values in self.loose:
             self.chosen[name] = self.count(name, where, values)
 
-    def _choose_by(self, table: TableSpec, where: str, values: Sequence[Any]) -> None:
+    def choose_by(self, table: TableSpec, where: str, values: Sequence[Any]) -> None:
+        """Start at the rows of a table by a condition on ``t``."""
         if self.is_numbered(table):
             self.choose(table.name, self.select(table.name, where, *values))
             return
@@ -322,7 +323,7 @@ class Walk:
         )
         self.add("observations", self.numbers("observations", "thread_no", numbers))
         self.add("working_memory", self.numbers("working_memory", "thread_id", names))
-        self._add_sessions(names)
+        self.add_sessions(names)
 
     def _from_messages(self, numbers: set[int]) -> None:
         rows = self.among("messages", "no", numbers, "t.thread_no, t.seq, t.id")
@@ -414,7 +415,8 @@ class Walk:
         }
         self.touched |= self.numbers("memories", "id", names)
 
-    def _add_sessions(self, names: set[str]) -> None:
+    def add_sessions(self, names: set[str]) -> None:
+        """Add what was learned from sessions, and what they were told."""
         new = names - self.sessions
         if not new:
             return
