@@ -7,6 +7,8 @@ ranked keys. Smara is used as anybody would use it: ``smara.open``, ``add_many``
 
 from __future__ import annotations
 
+import json
+import os
 import tempfile
 import threading
 import time
@@ -47,6 +49,9 @@ def systems_for(level: Level, postgres_url: str | None = None) -> list[System]:
         System("Smara, words alone", lambda threads: smara_ranker(threads, level, embedder="off"))
     )
     found.append(System("Smara", lambda threads: smara_ranker(threads, level)))
+    found.append(
+        System("Smara, vectors only", lambda threads: smara_ranker(threads, level, keep="vectors"))
+    )
     if postgres_url is not None:
         found.append(
             System("Smara, PostgreSQL", lambda threads: smara_ranker(threads, level, postgres_url))
@@ -90,10 +95,14 @@ class AskedClock:
 
 @contextmanager
 def smara_ranker(
-    threads: Sequence[Thread], level: Level, url: str | None = None, embedder: str = "offline"
+    threads: Sequence[Thread],
+    level: Level,
+    url: str | None = None,
+    embedder: str = "offline",
+    keep: str = "text",
 ) -> Iterator[Ranker]:
     """Smara over a fresh file, or in a project of its own in the PostgreSQL database at ``url``."""
-    with smara_store(threads, url, embedder) as (memory, clock):
+    with smara_store(threads, url, embedder, keep) as (memory, clock):
 
         def rank(question: Question, limit: int) -> list[str]:
             clock.asked_at = question.asked_at
@@ -106,9 +115,15 @@ def smara_ranker(
 
 @contextmanager
 def smara_store(
-    threads: Sequence[Thread], url: str | None = None, embedder: str = "offline"
+    threads: Sequence[Thread],
+    url: str | None = None,
+    embedder: str = "offline",
+    keep: str = "text",
 ) -> Iterator[tuple[smara.Memory, AskedClock]]:
-    """A store that holds the threads, and the clock that tells when it is asked."""
+    """A store that holds the threads, and the clock that tells when it is asked.
+
+    One that keeps vectors reads their texts in a transcript beside it.
+    """
     clock = AskedClock()
     # No deadlines: a busy machine must not change the figures.
     given: dict[str, Any] = {
@@ -117,18 +132,45 @@ def smara_store(
         "embed_query_seconds": 30.0,
         "search_deadline_seconds": 30.0,
         "embed_in_background": False,
+        "keep": keep,
     }
     with (
         tempfile.TemporaryDirectory(prefix="smara-eval-") as folder,
+        _own_key(Path(folder)) if keep == "vectors" else nullcontext(),
         smara.open(
             url or Path(folder) / "eval.db", project=uuid.uuid4().hex, clock=clock, **given
         ) as memory,
     ):
-        for thread in threads:
-            memory.messages.add_many(thread_id=thread.key, messages=_messages(thread))
+        for number, thread in enumerate(threads):
+            messages = _messages(thread)
+            if keep == "vectors":
+                _transcribe(messages, Path(folder) / f"{number}.jsonl")
+            memory.messages.add_many(thread_id=thread.key, messages=messages)
         if embedder != "off":
             memory.embeddings.embed_pending()
         yield memory, clock
+
+
+@contextmanager
+def _own_key(folder: Path) -> Iterator[None]:
+    """Keep the key of terms with the store, and not among the settings of the user."""
+    before = os.environ.get("SMARA_CONFIG")
+    path = folder / "smara.toml"
+    path.touch()
+    os.environ["SMARA_CONFIG"] = str(path)
+    try:
+        yield
+    finally:
+        os.environ.pop("SMARA_CONFIG")
+        if before is not None:
+            os.environ["SMARA_CONFIG"] = before
+
+
+def _transcribe(messages: list[dict[str, object]], path: Path) -> None:
+    """Write messages as a transcript, and let each point to its line."""
+    path.write_text("".join(json.dumps(each) + "\n" for each in messages), encoding="utf-8")
+    for line, each in enumerate(messages, 1):
+        each["pointer"] = smara.Pointer(str(path), "jsonl", line)
 
 
 def _messages(thread: Thread) -> list[dict[str, object]]:

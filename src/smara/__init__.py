@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from smara.errors import SmaraError
     from smara.memory import Memory, copy_store
     from smara.memory import open_memory as open
-    from smara.messages.models import Message, NewMessage, NewThread, Part, Thread
+    from smara.messages.models import Message, NewMessage, NewThread, Part, Pointer, Thread
     from smara.search.models import Answer, Hit
     from smara.surfaces.http.client import connect
 
@@ -28,6 +28,7 @@ __all__ = [
     "NewMessage",
     "NewThread",
     "Part",
+    "Pointer",
     "Receipt",
     "SmaraError",
     "Thread",
@@ -50,6 +51,7 @@ _WHERE = {
     "NewMessage": ("smara.messages.models", "NewMessage"),
     "NewThread": ("smara.messages.models", "NewThread"),
     "Part": ("smara.messages.models", "Part"),
+    "Pointer": ("smara.messages.models", "Pointer"),
     "Thread": ("smara.messages.models", "Thread"),
     "Answer": ("smara.search.models", "Answer"),
     "Hit": ("smara.search.models", "Hit"),

@@ -212,6 +212,10 @@ class Settings:
     """Whether an agent that asks between its steps is told what it has noted itself."""
     moment_prefetch: bool = False
     """Whether it is given the contents of files that such work nearly always reads."""
+    keep: Literal["text", "vectors"] = "text"
+    """What is kept of conversations: their text; or vectors, hashed terms and pointers to the
+    agents' transcripts, which alone have the text then. See the guide of privacy.
+    """
     retention: str | None = None
     """How long records are kept, where it should be otherwise: a table of limits such as
     ``messages_days = 90``; see the guide of privacy.
@@ -225,6 +229,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "observe_scope": ("thread", "resource"),
     "observe_flavor": ("coding", "general"),
     "durability": ("full", "normal"),
+    "keep": ("text", "vectors"),
     "moments": ("full", "start", "off"),
     "freshness_drifted": ("tell", "hedge", "withhold"),
     "freshness_orphaned": ("tell", "hedge", "withhold"),

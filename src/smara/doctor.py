@@ -226,6 +226,7 @@ def _content_findings(memory: Memory, fix: bool) -> Iterator[Finding]:
         lambda: _totals_finding("memories", memory.memories, fix),
         lambda: _vector_finding(memory, fix),
         lambda: _erase_finding(memory, fix),
+        lambda: _text_finding(memory),
     )
     for check in checks:
         try:
@@ -292,6 +293,11 @@ def _vector_finding(memory: Memory, fix: bool) -> Finding | None:
         done="What is missing is made again.",
         repair="what belongs to nothing goes, what is missing is made again.",
     )
+
+
+def _text_finding(memory: Memory) -> Finding | None:
+    finding = memory.transcripts.status().finding()
+    return None if finding is None else Finding("texts", *finding)
 
 
 def _erase_finding(memory: Memory, fix: bool) -> Finding | None:

@@ -88,6 +88,7 @@ class Memory:
     privacy = Room(Rooms.privacy, "Yours to take along: backup, export and import.")
     retention = Room(Rooms.retention, "How long each kind of record is kept.")
     feed = Room(Rooms.feed, "What happened, in order, for those who follow along.")
+    transcripts = Room(Rooms.transcripts, "Where texts are kept: here, or in transcripts alone.")
     projects = Room(Rooms.projects, "The projects of this store.")
     worker = Room(Rooms.worker, "Observes the idle threads of this project.")
 
@@ -423,6 +424,7 @@ class Memory:
             },
             "models": self.models.status(),
             "retention": [each.as_json() for each in self.retention.list()],
+            "keep": self.transcripts.status().as_json(),
             "store": rooms.database.facts(),
         }
 
@@ -464,7 +466,7 @@ class Memory:
         Returns:
             Another memory over the same database.
         """
-        return Memory(self._rooms.sibling(self._rooms.scope, replace(self.settings, **changes)))
+        return Memory(self._rooms.sibling(self._rooms.scope, replace(self._rooms.given, **changes)))
 
     def in_project(self, project_id: str) -> Memory:
         """Return another project of the same store; closing either closes both.

@@ -50,8 +50,10 @@ if TYPE_CHECKING:
     from smara.observations.retries import OutageGate
     from smara.observations.store import ObservationStore
     from smara.observations.worker import StoreWorker, Worker
+    from smara.privacy.pointers import Keeper
     from smara.privacy.privacy import Privacy
     from smara.privacy.retention import Retention
+    from smara.privacy.transcripts import TranscriptTexts
     from smara.prompt.processors import Processors
     from smara.requests.requests import Requests
     from smara.search.code import CodeTrees
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
     from smara.working.working import Working
 
 _ANCHORED_A_ROUND = 200
+_POINTER = "SELECT 1 FROM messages WHERE project_no = :project AND substr(parts, 1, 1) = '{'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +93,18 @@ class Rooms:
         self.overrides = overrides
         self.database = project.database
         self.scope = project.scope
-        self.settings = project.settings
+        if project.settings.keep == "vectors" or self.projects.key_of(self.scope) is not None:
+            settings = replace(project.settings, keep="vectors", observe_enabled=False)
+            self.project = replace(project, settings=replace(settings, compact_every_messages=0))
+        self.given, self.settings = project.settings, self.project.settings
         self.store = MessageStore(project.database, project.scope)
         self.background_embeddings: list[BackgroundEmbedding] = []
         self._closing = threading.Lock()
 
     def sibling(self, scope: Scope, settings: Settings) -> Rooms:
         """Return the rooms of another project or settings, same store."""
+        # That this project keeps vectors says nothing about another one.
+        settings = self.given if settings is self.settings else settings
         other = Rooms(replace(self.project, scope=scope, settings=settings), self.overrides)
         other.outages = self.outages  # the model is the same one
         # Whichever is closed, nothing goes on in the background.
@@ -145,11 +153,24 @@ class Rooms:
 
         return Messages(
             self.project,
-            self.store,
+            self.reading,
             self.threads,
             appender=Appender(self.store, self.project.new_id, self._active_task),
             compactions=self.compactions,
+            withhold=self.keeper.withhold if self.settings.keep == "vectors" else None,
         )
+
+    @cached_property
+    def keeper(self) -> Keeper:
+        from smara.privacy.pointers import Keeper
+
+        return Keeper(self.project, self.store, lambda: self.embeddings)
+
+    @cached_property
+    def reading(self) -> MessageStore:
+        with self.database.read() as session:
+            pointer = session.one(self.store.sql(f"{_POINTER} LIMIT 1"))
+        return self.keeper.store if pointer or self.settings.keep == "vectors" else self.store
 
     @cached_property
     def compactions(self) -> Compactions:
@@ -311,6 +332,7 @@ class Rooms:
             models=lambda: self.models,
             deadline_seconds=self.settings.model_deadline_seconds,
             evict=lambda: 0 if self.settings.embedder == "off" else self.embeddings.evict_cache(),
+            is_watching=self.settings.keep == "text",
         )
 
     @cached_property
@@ -418,7 +440,7 @@ class Rooms:
     def links(self) -> Links:
         from smara.links.links import Links
 
-        return Links(self.tasks, self.task_journal, self.threads, messages=self.store)
+        return Links(self.tasks, self.task_journal, self.threads, messages=self.reading)
 
     @cached_property
     def task_journal(self) -> TaskJournal:
@@ -506,6 +528,12 @@ class Rooms:
         )
 
     @cached_property
+    def transcripts(self) -> TranscriptTexts:
+        from smara.privacy.transcripts import TranscriptTexts
+
+        return TranscriptTexts(self.project, self.keeper, self.privacy.scrub)
+
+    @cached_property
     def retention(self) -> Retention:
         from smara.privacy.retention import Retention
 
@@ -528,6 +556,7 @@ class Rooms:
             lambda: self.models,
             self.overrides.embedding_model,
             backgrounds=self.background_embeddings,
+            messages=lambda: self.reading,
         )
 
     def _embed_a_while(self) -> int:
@@ -548,7 +577,7 @@ class Rooms:
 
         return Search(
             self.project,
-            self.store,
+            self.reading,
             meaning=self.meaning,
             finders=record_finders(
                 self.project,
@@ -585,7 +614,7 @@ class Rooms:
 
         return TaskSearch(
             self.task_journal.store,
-            self.store,
+            self.reading,
             self.search,
             deadline_seconds=self.settings.search_deadline_seconds,
         )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -36,10 +36,11 @@ from smara.core.git import find_repository
 from smara.core.scope import DEFAULT_PROJECT, is_id
 from smara.errors import DatabaseError, InvalidInputError, SmaraError
 from smara.memory import Memory
-from smara.messages.models import NewMessage, NewThread
+from smara.messages.models import NewMessage, NewThread, Pointer
 from smara.privacy.foreign.formats import FOREIGN as FOREIGN
 from smara.privacy.foreign.formats import recognize
 from smara.privacy.markdown import is_markdown as is_markdown
+from smara.privacy.pointers import facts_of
 
 # Formats of no host: conversations in JSON, and messages line by line.
 PLAIN = {
@@ -65,6 +66,18 @@ def read_records(
 ) -> Iterator[Record]:
     """Read the records of a file in its format."""
     return reader_of(format or sniff(path))(path, progress)
+
+
+def read_lines_of(
+    path: str, format: str, session: str | None, lines: Container[int] | None
+) -> Iterator[tuple[str, int, NewMessage]]:
+    """Yield thread, line and message of a transcript, or of some lines."""
+    given: dict[str, Any] = {} if session is None else {"only": session}
+    if format in TRANSCRIPTS and not TRANSCRIPTS[format].has_many_sessions:
+        given["lines"] = lines
+    for record in reader_of(format)(path, None, **given):
+        if isinstance(record, Imported):
+            yield record.thread.id, record.line, record.message
 
 
 def sniff(path: str | os.PathLike[str]) -> str:
@@ -98,6 +111,19 @@ def is_foreign(path: str) -> bool:
     # A database is known by its tables, which those of agents do not have.
     is_sure = os.path.isdir(path) or is_database(path)
     return recognize(path) is not None and (is_sure or sniff(path) not in TRANSCRIPTS)
+
+
+def transcripts_of(memory: Memory, files: Sequence[str] = ()) -> list[tuple[str, str, str | None]]:
+    """Return this machine's transcripts of sessions that a memory has.
+
+    ``files`` are more transcripts, such as those outside the agents' folders.
+    """
+    found = [
+        (each.path, each.format, each.only)
+        for each in find(tuple(TRANSCRIPTS), Here(os.getcwd()), everywhere=True)[0]
+        if is_id(each.session_id) and memory.threads.find(each.session_id) is not None
+    ]
+    return found + [(path, sniff(path), None) for path in (expand(files) if files else ())]
 
 
 def import_order(paths: Iterable[str | os.PathLike[str]]) -> list[str | os.PathLike[str]]:
@@ -165,7 +191,9 @@ class Importer:
         if memory is not None:
             bound_unpacking(memory.settings)
         self._resource_id = resource_id
-        self._learner = None if dry_run else learner
+        # A project that keeps vectors stores no words, and so learns nothing from them.
+        self._has_texts = memory is None or memory.settings.keep == "text"
+        self._learner = learner if self._has_texts and not dry_run else None
         self._dry_run = dry_run
         self._met: dict[str, set[str]] = {}
         """The messages of this dry run, by their thread."""
@@ -174,6 +202,7 @@ class Importer:
         self._report = ImportReport("", "jsonl")
         self._batch: list[Imported] = []
         self._is_foreign = False
+        self._only: str | None = None
         self._batch_size = 0
         self._threads: dict[str, NewThread] = {}
         self._put: dict[str, NewThread] = {}
@@ -192,7 +221,7 @@ class Importer:
         Anyone can write a file that says ``user``: the messages of a foreign one are tainted.
         """
         chosen = format or sniff(path)
-        self._is_foreign = is_foreign
+        self._is_foreign, self._only = is_foreign, only
         if self._learner is not None:
             self._learner.begin_file(written_at(path))
         records = reader_of(chosen)(path, progress, **({"only": only} if only is not None else {}))
@@ -236,6 +265,11 @@ class Importer:
         if self._is_foreign:
             metadata = {**(record.message.metadata or {}), "taint": "import"}
             record = replace(record, message=replace(record.message, metadata=metadata))
+        # A live session has no file: its messages are refused where no text is kept.
+        if not self._has_texts and os.path.isfile(self._report.path):
+            file = os.path.abspath(self._report.path)
+            place = Pointer(file, self._report.format, record.line, session=self._only)
+            record = replace(record, message=replace(record.message, pointer=place))
         self._batch.append(record)
         self._report.repaired += bool(record.repairs)
         content = record.message.content
@@ -286,6 +320,8 @@ class Importer:
             untitled, fresh, may_differ=True, compact=False
         )
         self._report.stored += appended.stored
+        if not self._has_texts:
+            self._memory.internals.keeper.embed()  # while their texts are at hand
         self._report.repeated += appended.repeated
 
     def _erased_at(self, thread_id: str) -> int:
@@ -324,6 +360,8 @@ class Importer:
         return True
 
     def _with_resource(self, thread: NewThread) -> NewThread:
+        if not self._has_texts:
+            thread = replace(thread, title=None, metadata=facts_of(thread.metadata))
         if thread.resource_id is not None or self._resource_id is None:
             return thread
         return replace(thread, resource_id=self._resource_id)
@@ -504,7 +542,8 @@ class BulkImport:
                 importer = Importer(None, self._resource, dry_run=True)
             else:
                 target = memory if project == memory.project else memory.in_project(project)
-                learner = Learner(target) if self._learn else None
+                is_learning = self._learn and target.settings.keep == "text"
+                learner = Learner(target) if is_learning else None
                 importer = Importer(target, self._resource, learner=learner, dry_run=self._dry_run)
             self._importers[project] = (importer, learner)
         return self._importers[project][0]

@@ -109,8 +109,10 @@ class Behavior(Habits):
         models: Callable[[], ModelAccess | None],
         deadline_seconds: float = 30.0,
         evict: Callable[[], int] | None = None,
+        is_watching: bool = True,
     ) -> None:
         super().__init__(store)
+        self._is_watching = is_watching
         self._memories = memories
         self._counter = counter
         self._clock = clock
@@ -145,7 +147,8 @@ class Behavior(Habits):
         Args:
             event: What a host reported; one without a usable session id is dropped.
         """
-        self._watcher.observe(event)
+        if self._is_watching:
+            self._watcher.observe(event)
 
     def observe_batch(
         self, events: Iterable[HostEvent], also: Callable[[Session], None] | None = None
@@ -159,7 +162,7 @@ class Behavior(Habits):
         Returns:
             How many events were new, and how many were known.
         """
-        return self._watcher.observe_batch(events, also)
+        return self._watcher.observe_batch(events if self._is_watching else (), also)
 
     def checkpoint(self, session_id: str, work_unit: WorkUnit | None = None) -> None:
         """Store a session's scratchpads and work state for successors."""

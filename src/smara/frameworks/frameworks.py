@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from smara.database.projects import ProjectContext
+from smara.errors import InvalidInputError
 from smara.frameworks.items import FrameworkItems
 from smara.frameworks.models import EntryReader, StreamReader
 from smara.frameworks.states import RunStates
@@ -22,6 +23,15 @@ class Frameworks:
         self._messages = messages
         self._threads = threads
 
+    def _require_texts(self) -> None:
+        """Raise where no words of conversations are kept: what frameworks keep is such words."""
+        if self._project.settings.keep == "vectors":
+            raise InvalidInputError(
+                "This project keeps vectors and no words of conversations, so that it keeps"
+                " nothing of an agent framework. Use another project, or keep text: smara init"
+                " --keep text"
+            )
+
     def streams(
         self, framework: str, read: EntryReader | StreamReader, *, is_redacted: bool = True
     ) -> Streams:
@@ -34,7 +44,11 @@ class Frameworks:
 
         Returns:
             The sessions; nothing is stored yet.
+
+        Raises:
+            InvalidInputError: If the project keeps vectors only.
         """
+        self._require_texts()
         return Streams(
             self._project,
             self._messages,
@@ -69,7 +83,11 @@ class Frameworks:
 
         Returns:
             The values; nothing is stored yet.
+
+        Raises:
+            InvalidInputError: If the project keeps vectors only.
         """
+        self._require_texts()
         return FrameworkItems(self._project, framework=framework, is_redacted=is_redacted)
 
     def states(self, framework: str) -> RunStates:
@@ -80,5 +98,9 @@ class Frameworks:
 
         Returns:
             The states; nothing is stored yet.
+
+        Raises:
+            InvalidInputError: If the project keeps vectors only.
         """
+        self._require_texts()
         return RunStates(self._project, self._threads, framework=framework)

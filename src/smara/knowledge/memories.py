@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from smara.core import log
 from smara.core.validate import one_of
-from smara.errors import SmaraError
+from smara.errors import InvalidInputError, SmaraError
 from smara.knowledge import prepare
 from smara.knowledge import trust as levels
 from smara.knowledge.change import MemoryJournal
@@ -174,6 +174,11 @@ class Memories(MemoryReview):
         from smara.knowledge.gate import SESSION_TYPES
 
         one_of(session_type, SESSION_TYPES, "session_type")
+        if by == "agent" and self._journal.project.settings.keep == "vectors":
+            raise InvalidInputError(
+                "This project keeps no words of conversations, so that agents record no memories."
+                " A person can: smara remember 'TEXT'"
+            )
         has_session = session_id is not None or self._journal.project.settings.session is not None
         exists = self._files.exists if self._files is not None else lambda _: None
         prepared = [

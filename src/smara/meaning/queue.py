@@ -96,10 +96,10 @@ class EmbeddingBatch:
 class EmbeddingQueue:
     """Finds what waits for the vectors of a space."""
 
-    def __init__(self, store: VectorStore) -> None:
+    def __init__(self, store: VectorStore, messages: MessageStore) -> None:
         self._store = store
         database, scope = store.database, store.scope
-        self._messages = MessageStore(database, scope)
+        self.messages = messages
         self._tasks = TaskStore(database, scope)
         self._observations = ObservationStore(database, scope)
         self._memories = KnowledgeStore(database, scope)
@@ -114,10 +114,11 @@ class EmbeddingQueue:
             return {}
         match kind:
             case "message":
-                messages = self._messages.by_numbers(session, numbers)
+                messages = self.messages.by_numbers(session, numbers)
                 # The same pieces as in the text index.
                 return {
-                    no: list(pieces(each.raw_content, CHUNK_CHARACTERS)) or [""]
+                    no: list(pieces(each.raw_content if each.parts else "", CHUNK_CHARACTERS))
+                    or [""]
                     for no, each in messages.items()
                 }
             case "task":

@@ -21,6 +21,7 @@ from smara.meaning.store import VectorStore
 if TYPE_CHECKING:
     from smara.meaning.embeddings import Embeddings
     from smara.meaning.models import EmbeddingProgress
+    from smara.messages.store import MessageStore
     from smara.models.caller import Models
     from smara.models.embedder import Embedder
 
@@ -72,8 +73,10 @@ class MeaningRoom:
         models: Callable[[], Models],
         embedder: Embedder | None,
         backgrounds: list[BackgroundEmbedding],
+        messages: Callable[[], MessageStore],
     ) -> None:
         self._project = project
+        self._messages = messages
         self._models = models
         self._is_given = embedder is not None
         self._backgrounds = backgrounds
@@ -107,7 +110,9 @@ class MeaningRoom:
         return Embeddings(
             self._store,
             self._embedders,
-            EmbeddingWorker(self._store, leases, project.clock, owner=owner),
+            EmbeddingWorker(
+                self._store, leases, project.clock, owner=owner, messages=self._messages()
+            ),
             meaning=self.meaning,
             leases=leases,
             clock=project.clock,

@@ -31,6 +31,7 @@ from smara.meaning.embedders import VectorCache
 from smara.meaning.models import EmbeddingFailure, EmbeddingProgress, Space, StopReason
 from smara.meaning.queue import BATCH_RECORDS, EmbeddingBatch, EmbeddingQueue
 from smara.meaning.store import EVERY_SPACE, QueueEntry, VectorStore
+from smara.messages.store import MessageStore
 from smara.models.embedder import Embedder
 from smara.secrets import redact
 
@@ -80,6 +81,7 @@ class EmbeddingWorker:
         leases: Leases,
         clock: Clock,
         owner: str,
+        messages: MessageStore,
         lease_seconds: float = LEASE_SECONDS,
     ) -> None:
         self._store = store
@@ -87,7 +89,7 @@ class EmbeddingWorker:
         self._clock = clock
         self._owner = owner
         self._lease_seconds = lease_seconds
-        self._pending = EmbeddingQueue(store)
+        self._pending = EmbeddingQueue(store, messages)
 
     def run(self, space: Space, embedder: Embedder, limits: EmbeddingLimits) -> EmbeddingProgress:
         """Embed what waits for a space within limits; return why it stopped."""
@@ -251,7 +253,9 @@ class EmbeddingWorker:
         for (kind, no), texts in batch.texts.items():
             if (kind, no) not in made:
                 error = next(refused[text] for text in texts if text in refused)
-                message = redact(str(error)[:500]).text  # a server may quote what it was asked
+                # A server may quote what it was asked.
+                may_quote = type(self._pending.messages) is MessageStore
+                message = redact(str(error)[:500]).text if may_quote else error.code
                 now = self._clock.now_ms()
                 failures.append(EmbeddingFailure(kind, no, error.code, message, failed_at=now))
         return made, failures

@@ -19,7 +19,7 @@ from smara.database.fulltext import IndexRow, row_of
 from smara.database.project_store import Tombstones
 from smara.errors import ConflictError, InvalidInputError, NotFoundError
 from smara.messages.models import Message
-from smara.messages.parts import unpack
+from smara.messages.parts import pointer_in, unpack
 from smara.messages.prepare import PreparedMessage
 from smara.messages.store import MessageStore
 
@@ -171,7 +171,11 @@ class Appender:
             rest = f" AND m.thread_no = ? AND m.client_id IN ({marks(len(part))})"
             rows = self._store.select(session, rest, (thread_no, *part))
             found.update((message.client_id, message) for _, message in rows)
-        texts = {client_id: message.raw_content for client_id, message in found.items()}
+        texts = {
+            client_id: message.raw_content
+            for client_id, message in found.items()
+            if message.pointer is None
+        }
         for item in prepared:
             if item.client_id is None or may_differ:
                 continue
@@ -214,9 +218,14 @@ class Appender:
                 client_id=item.client_id,
                 task_id=item.task_id,
                 metadata=json.loads(item.metadata) if item.metadata else {},
+                pointer=pointer_in(item.withheld[1]) if item.withheld else None,
             )
             messages.append(message)
-            content = (item.raw_content, item.layout, item.token_count, item.token_method)
+            content = (
+                *(item.withheld or (item.raw_content, item.layout)),
+                item.token_count,
+                item.token_method,
+            )
             rest = (item.term_count, item.client_id, item.task_id, message.created_at)
             rows.append((no, thread_no, seq, message.id, item.role, *content, *rest, item.metadata))
         session.run_many(
@@ -267,7 +276,7 @@ class Appender:
         """Add words that were not met before to the vocabulary; return them."""
         unmet: set[str] = set()
         for item in fresh:
-            for piece in pieces(item.raw_content, _SLICE):
+            for piece in () if item.withheld else pieces(item.raw_content, _SLICE):
                 unmet.update(piece.split())
             if len(unmet) > MOST_NEW:
                 unmet -= self._met

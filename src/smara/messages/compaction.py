@@ -17,7 +17,7 @@ from smara.core.extract import code_lines, distinct, first_sentence, fit, names_
 from smara.core.scope import is_id, require_id
 from smara.database.database import Session
 from smara.database.projects import ProjectContext
-from smara.errors import NotFoundError
+from smara.errors import InvalidInputError, NotFoundError
 from smara.messages.models import Compaction, Message
 from smara.messages.store import MessageStore, compaction_of
 from smara.secrets import redact
@@ -186,7 +186,13 @@ class Compactions:
 
         Raises:
             NotFoundError: If there is no such thread.
+            InvalidInputError: If the project keeps vectors only.
         """
+        if self._project.settings.keep == "vectors":
+            raise InvalidInputError(
+                "This project keeps vectors and no words of conversations, so that there are no"
+                " summaries of them."
+            )
         return self._compact(thread_id, 1, keep, undone_too=True)
 
     def end_session(self, thread_id: str) -> CompactionResult:

@@ -6,7 +6,7 @@ messages, and each compacted run once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -18,8 +18,13 @@ from smara.database.projects import ProjectContext
 from smara.errors import InvalidInputError, NotFoundError, SmaraError
 from smara.messages.append import Appender, AppendResult
 from smara.messages.compaction import Compactions
-from smara.messages.models import Message, NewMessage, NewThread, Part, Role
-from smara.messages.prepare import PreparedMessage, as_new_message, prepare, repack
+from smara.messages.models import Message, NewMessage, NewThread, Part, Pointer, Role
+from smara.messages.prepare import (
+    PreparedMessage,
+    as_new_message,
+    prepare,
+    repack,
+)
 from smara.messages.store import MessageStore
 from smara.messages.threads import Threads
 
@@ -39,8 +44,10 @@ class Messages:
         threads: Threads,
         appender: Appender,
         compactions: Compactions,
+        withhold: Callable[[PreparedMessage, Pointer | None], PreparedMessage] | None = None,
     ) -> None:
         self._store = store
+        self._withhold = withhold
         self._threads = threads
         self._appender = appender
         self._compactions = compactions
@@ -95,10 +102,13 @@ class Messages:
             task_id=task_id,
             metadata=metadata or {},
         )
-        prepared = prepare(new, self._counter, self._max_message_bytes)
         return self._append(
-            NewThread(thread_id, resource_id), [prepared], session_id=session_id
+            NewThread(thread_id, resource_id), [self._prepare(new)], session_id=session_id
         ).messages[0]
+
+    def _prepare(self, new: NewMessage) -> PreparedMessage:
+        prepared = prepare(new, self._counter, self._max_message_bytes)
+        return prepared if self._withhold is None else self._withhold(prepared, new.pointer)
 
     def add_many(
         self,
@@ -165,8 +175,7 @@ class Messages:
         prepared = []
         for position, value in enumerate(batch, first):
             try:
-                new = as_new_message(value)
-                prepared.append(prepare(new, self._counter, self._max_message_bytes))
+                prepared.append(self._prepare(as_new_message(value)))
             except InvalidInputError as error:
                 raise InvalidInputError(
                     f"Message {position}: {error}", position=position, **error.facts
@@ -413,6 +422,11 @@ class Messages:
             # The message as it is now, and stays until this transaction ends.
             self._store.hold_thread(session, found[1].thread_id)
             no, message = self._store.find_message(session, message_id) or found
+            if message.pointer is not None:
+                raise InvalidInputError(
+                    f"The text of message {message_id!r} is in a transcript and not in the store, "
+                    "so that it cannot be extended."
+                )
             packed = repack(
                 message.parts, content, self._counter, max_bytes=self._max_message_bytes
             )

@@ -67,11 +67,28 @@ def plain(value: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Pointer:
+    """The place in a transcript that has a message's text.
+
+    ``digest`` is a hash of the text, ``key`` the name of the key that its terms are hashed with.
+    ``session`` is set where one file has many sessions.
+    """
+
+    path: str
+    format: str
+    line: int
+    session: str | None = None
+    digest: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class NewMessage:
     """A message on its way in.
 
     ``client_id`` makes appending safe to repeat: the same id in the same thread is
     stored once. ``created_at`` is in milliseconds since the epoch; left out, it is now.
+    ``pointer`` says which transcript has it, for a project that keeps vectors only.
     """
 
     role: Role
@@ -80,6 +97,7 @@ class NewMessage:
     created_at: int | None = None
     task_id: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    pointer: Pointer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +157,8 @@ class Thread:
 class Message:
     """One stored message.
 
-    ``seq`` counts from 1 within its thread, without gaps.
+    ``seq`` counts from 1 within its thread, without gaps. ``pointer`` says where its text is, if
+    the store does not have it.
     """
 
     id: str
@@ -157,6 +176,7 @@ class Message:
     sealed_at: int | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     compaction: Compaction | None = None
+    pointer: Pointer | None = None
 
     @property
     def content(self) -> str:

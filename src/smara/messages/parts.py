@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from smara.errors import InvalidInputError
-from smara.messages.models import PART_TYPES, Part, plain
+from smara.messages.models import PART_TYPES, Part, Pointer, plain
 
 _BETWEEN = "\n\n"
 _EXTRA_FIELDS = ("name", "call_id", "media_type", "uri", "size_bytes")
@@ -95,6 +95,11 @@ def _argument_lengths(arguments: Any) -> Any:
             for key, value in arguments.items()
         ]
     return None if arguments is None else [isinstance(arguments, str)]
+
+
+def pointer_in(layout: str | None) -> Pointer | None:
+    """Return the pointer that stands in place of a layout, if any."""
+    return Pointer(**json.loads(layout)["pointer"]) if layout and layout[0] == "{" else None
 
 
 def unpack(text: str, layout: str | None) -> tuple[Part, ...]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from smara.core.clock import check_time
-from smara.core.escape import to_storable
+from smara.core.escape import from_storable, to_storable
 from smara.core.scope import require_id
 from smara.core.text import Analysis, analyze_chunks
 from smara.core.tokens import TokenCounter
@@ -24,7 +24,10 @@ _FIELDS = frozenset(NewMessage.__slots__)
 
 
 class PreparedMessage(NamedTuple):
-    """A message ready to be written."""
+    """A message ready to be written.
+
+    ``withheld`` is stored in place of the text and its layout: hashed terms and a pointer.
+    """
 
     role: Role
     parts: tuple[Part, ...]
@@ -37,6 +40,7 @@ class PreparedMessage(NamedTuple):
     created_at: int | None
     metadata: str | None
     chunks: tuple[Analysis, ...]
+    withheld: tuple[str, str] | None = None
 
     @property
     def term_count(self) -> int:
@@ -91,6 +95,16 @@ def prepare(message: NewMessage, counter: TokenCounter, max_bytes: int) -> Prepa
         created_at=check_time(message.created_at),
         metadata=dump_metadata(message.metadata) if message.metadata else None,
         chunks=analyze_chunks(raw),
+    )
+
+
+def stored_terms(text: str, layout: str | None) -> tuple[Analysis, ...]:
+    """Return a stored message's index terms; hashed without a text."""
+    if layout is None or not layout.startswith("{"):
+        return analyze_chunks(from_storable(text))
+    return tuple(
+        Analysis(prose, code, len(prose.split()) + len(code.split()))
+        for prose, _, code in (line.partition("\t") for line in text.split("\n"))
     )
 
 

@@ -12,7 +12,7 @@ from smara.database.database import Row, Session, marks, parts
 from smara.database.fulltext import Matching
 from smara.database.project_store import ProjectStore
 from smara.messages.models import Compaction, Message, Thread
-from smara.messages.parts import unpack
+from smara.messages.parts import pointer_in, unpack
 
 THREAD_COLUMNS = (
     "id, resource_id, kind, parent_id, title, metadata, created_at, updated_at, last_seq, tokens"
@@ -39,6 +39,10 @@ _MESSAGES = f"SELECT {_MESSAGE_COLUMNS} FROM messages m {_JOINS} WHERE m.project
 
 class MessageStore(ProjectStore):
     """The tables ``threads`` and ``messages`` of one project."""
+
+    def search_warnings(self) -> list[str]:
+        """Return what a search by words cannot find here."""
+        return []
 
     # threads
 
@@ -264,7 +268,8 @@ def compaction_of(row: Row) -> Compaction:
 
 
 def _message(row: Row) -> Message:
-    raw = from_storable(row[6])
+    pointer = pointer_in(row[7])
+    raw = from_storable(row[6]) if pointer is None else ""
     return Message(
         id=row[1],
         thread_id=row[2],
@@ -272,7 +277,7 @@ def _message(row: Row) -> Message:
         seq=row[4],
         role=row[5],
         raw_content=raw,
-        parts=unpack(raw, row[7]),
+        parts=unpack(raw, row[7]) if pointer is None else (),
         token_count=row[8],
         token_method=row[9],
         created_at=row[10],
@@ -281,4 +286,5 @@ def _message(row: Row) -> Message:
         sealed_at=row[13],
         metadata=json.loads(row[14]) if row[14] else {},
         compaction=compaction_of(row[15:24]) if row[15] is not None else None,
+        pointer=pointer,
     )

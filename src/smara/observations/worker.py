@@ -135,7 +135,9 @@ class Worker(_Rounds):
                     1,
                     observed=int(outcome.success and outcome.messages > 0),
                     reflected=reflected,
-                    failed=int(not outcome.success and outcome.code != "in_progress"),
+                    failed=int(
+                        not outcome.success and outcome.code not in ("in_progress", "read_only")
+                    ),
                 )
             except SmaraError as error:
                 log.warning("worker.failed", thread=thread_id, error=error.code, pending=pending)

@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from smara.core.clock import Clock
-from smara.core.escape import from_storable
 from smara.core.terms import expand
-from smara.core.text import analyze
 from smara.database.database import FullText, Row, Session, Words, marks, parts
 from smara.database.fulltext import Within, no_of, row_of
 from smara.errors import DeadlineError
@@ -234,18 +232,20 @@ def scan_candidates(
     session: Session, store: MessageStore, within: Within
 ) -> list[MessageCandidate]:
     """The newest messages, read without the index."""
+    from smara.messages.prepare import stored_terms  # only a damaged index needs it
+
     found = session.all(
         store.sql(
-            "SELECT no, raw_content FROM messages WHERE project_no = :project ORDER BY no DESC "
-            "LIMIT ?"
+            "SELECT no, raw_content, parts FROM messages WHERE project_no = :project ORDER BY no "
+            "DESC LIMIT ?"
         ),
         (_SCANNED,),
     )
     numbers = sorted(row[0] for row in found)
     records = _records(session, store, numbers, resource_id=within.resource_id, has_lengths=False)
     texts: dict[int, tuple[str, str]] = {}
-    for no, stored in found:
-        terms = analyze(from_storable(stored)[:20_000])
+    for no, stored, layout in found:
+        terms = stored_terms(stored, layout)[0]
         texts[row_of(no)] = (terms.prose, terms.code)
     inside = {
         no: record

@@ -136,7 +136,7 @@ class Index:
         seen: set[tuple[int, str]] = set()
         done = 0
         while page := session.all(
-            "SELECT m.no, m.project_no, m.thread_no, t.resource_id, m.role, m.raw_content"
+            "SELECT m.no, m.project_no, m.thread_no, t.resource_id, m.role, m.raw_content, m.parts"
             " FROM messages m JOIN threads t ON t.no = m.thread_no"
             " WHERE m.no > ? ORDER BY m.no LIMIT ?",
             (after, _PAGE),
@@ -153,15 +153,16 @@ class Index:
         page: Sequence[Row],
         seen: set[tuple[int, str]],
     ) -> None:
-        from smara.core.text import analyze_chunks, words
+        from smara.core.text import words
+        from smara.messages.prepare import stored_terms
 
         rows: list[IndexRow] = []
         sizes: dict[int, list[int]] = {}
         fresh: dict[int, dict[str, None]] = {}
-        for no, project_no, thread_no, resource_id, role, stored in page:
-            raw = from_storable(stored)
+        for no, project_no, thread_no, resource_id, role, stored, layout in page:
+            raw = "" if (layout or "").startswith("{") else from_storable(stored)
             size = sizes.setdefault(thread_no, [0, 0])
-            for chunk, terms in enumerate(analyze_chunks(raw)):
+            for chunk, terms in enumerate(stored_terms(stored, layout)):
                 rows.append(
                     IndexRow(
                         row_of(no, chunk),

@@ -421,7 +421,7 @@ class MessageSearch:
         damaged.
         """
         stop_at = self._clock.monotonic() + self._deadline_seconds
-        warnings: list[str] = []
+        warnings = self._store.search_warnings()
         gathered = TermMatches()
         within = replace(within, is_only_project=self._store.is_alone(session))
         try:

@@ -223,6 +223,12 @@ def link(memory: Memory, arguments: Json, context: ToolContext) -> Json:
 
 def update_context(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     """Write working memory: all of it, or one section."""
+    if memory.settings.keep == "vectors":
+        raise InvalidInputError(
+            "update_context: this project keeps no words of conversations, so that agents write no"
+            " working memory.",
+            hint="A person can write it with: smara working put",
+        )
     is_thread = arguments["scope"] == "thread"
     if is_thread and context.thread_id is None:
         raise InvalidInputError(

@@ -255,7 +255,10 @@ def _take(
             return
         reason = error.code if isinstance(error, SmaraError) else type(error).__name__
         log.warning("spool.put_aside", reason=reason)
-        quarantine(files[0].path)
+        if project.settings.keep == "text":
+            quarantine(files[0].path)
+        else:  # where no words are kept, none are put aside
+            os.unlink(files[0].path)
         done.unreadable += 1
 
 
@@ -278,7 +281,9 @@ def _take_in(
         replace(event, key=f"hook:{event.key}") if is_read(event) else event for event in located
     ]
     fresh = project.internals.intake.fresh(events)
-    hooked = [event for event in fresh if not is_read(event)]
+    has_texts = project.settings.keep == "text"
+    # Without a transcript nothing but the spool has their words, and no words are kept.
+    hooked = [event for event in fresh if has_texts and not is_read(event)]
     done.messages += store_turns(project, hooked)
     for file in files:  # before the events: these may show that what was said is used
         if (file.agent, file.event) == NOTICE:
@@ -294,7 +299,7 @@ def _take_in(
                 at_ms=file.at_ms,
                 is_said=notice.get("is_said", True),
             )
-    if fresh:  # safe to repeat, and so done before the events count as ingested
+    if fresh and has_texts:  # safe to repeat, and so done before the events count as ingested
         project.moments.heed(fresh)
     jobs = jobs_of(fresh, transcripts)
     rest: list[HostEvent] = []

@@ -210,16 +210,18 @@ def run_jobs(
         if session_id in postponed or job.kind not in kinds:
             continue
         try:
-            if job.kind == "finalize":
+            if job.kind == "finalize" and memory.settings.keep == "text":
                 memory.behavior.finalize(job.session_id)
                 memory.decisions.read(job.session_id)
-            elif os.path.exists(path):
+            elif job.kind == "transcript" and os.path.exists(path):
                 # A host may have cleaned up; then there is nothing more to be had.
                 _read_transcript(memory, job, path)
         except DatabaseError:
             raise  # the store itself has trouble: nothing else would go better
         except Exception as error:  # noqa: BLE001 - one bad job must not hold up the others
-            reason = f"{type(error).__name__}: {log.redact_text(str(error))}"[:500]
+            # What could not be read may be quoted there.
+            quote = log.redact_text(str(error)) if memory.settings.keep == "text" else ""
+            reason = f"{type(error).__name__}: {quote}"[:500]
             memory.internals.intake.failed(
                 job, str(error) if isinstance(error, SmaraError) else reason
             )

@@ -7,7 +7,7 @@ the file, gives every message its id, and counts what says nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -80,8 +80,9 @@ class Transcript:
         progress: Progress | None = None,
         *,
         max_line_bytes: int = MAX_LINE_BYTES,
+        lines: Container[int] | None = None,
     ) -> Iterator[Record]:
-        """Read a file into records.
+        """Read a file into records, or only some of its lines.
 
         No content makes it raise; only a file that cannot be opened does. Reading a file
         again, also one that has grown, gives the same client ids for the same lines.
@@ -93,7 +94,8 @@ class Transcript:
             yield from reader.begin_document(document)
             entries = document.entries
         else:
-            entries = map(decode, read_lines(path, progress, max_line_bytes=max_line_bytes))
+            every = read_lines(path, progress, max_line_bytes=max_line_bytes)
+            entries = (decode(each) for each in every if lines is None or each.number in lines)
         for entry in entries:
             if isinstance(entry, Counted):
                 yield entry

@@ -330,6 +330,7 @@ def _upkeep() -> Iterator[Route]:
     yield Route("GET", "/feed/newest", "feed.newest")
     yield Route("GET", "/projects", "projects.list", "projects", is_store_wide=True)
     yield Route("POST", "/projects", "projects.named", is_store_wide=True)
+    yield Route("GET", "/transcripts", "transcripts.status")
     yield Route("GET", "/retention", "retention.list", "kinds")
     yield Route("GET", "/retention/plan", "retention.plan")
     yield Route("POST", "/retention/run", "retention.run_due", is_personal=True)

@@ -40,7 +40,10 @@ def require_writing(memory: Memory) -> None:
     settings = memory.settings
     if not settings.observe_enabled:
         raise ConfigError(
-            "Observing is off. Set observe_enabled to true, or SMARA_OBSERVE_ENABLED=1."
+            "This project keeps vectors and no words of conversations, so that nothing is observed."
+            " See `smara status`."
+            if settings.keep == "vectors"
+            else "Observing is off. Set observe_enabled to true, or SMARA_OBSERVE_ENABLED=1."
         )
     if settings.observe_read_only:
         raise ConfigError(

@@ -45,11 +45,13 @@ def backup_command(call: Invocation, file: str | None) -> Reply:
         is_file = memory.path is not None
         name = file or f"smara-{_now()}.{'db' if is_file else 'zip'}"
         report = memory.privacy.backup(name)
+        lacks = memory.transcripts.status().copy_lines()
     yield camel_case(report)
     output.say(
         f"Wrote {report.path} ({output.size(report.size_bytes)}) and checked it:"
         f" {_summary(report.counts)}.",
         f"Restore it with `smara restore {name}`.",
+        *lacks,
     )
 
 
@@ -158,13 +160,25 @@ def export_command(
 @click.option("--text", "--query", metavar="TEXT", help="Every record that holds this text.")
 @click.option("--since", metavar="TIME", help="Everything that is not older, such as 2026-03-01.")
 @click.option("--until", metavar="TIME", help="Everything that is older.")
+@click.option(
+    "--transcribed", is_flag=True, help="The text of messages that agents' transcripts have."
+)
+@click.option(
+    "--transcript", multiple=True, metavar="FILE", help="With --transcribed: look there too."
+)
 @click.option("--expired", is_flag=True, help="What is kept longer than the rules of retention.")
 @click.option("--whole-project", "is_project", is_flag=True, help="This whole project.")
 @click.option("--everything", "is_everything", is_flag=True, help="Every project of the store.")
 @click.option("--yes", is_flag=True, help="Erase; without it, show what would go.")
 @common
 def erase_command(
-    call: Invocation, yes: bool, expired: bool, messages: tuple[str, ...], **target: Any
+    call: Invocation,
+    yes: bool,
+    expired: bool,
+    transcribed: bool,
+    transcript: tuple[str, ...],
+    messages: tuple[str, ...],
+    **target: Any,
 ) -> Reply:
     """Erase things for good, with all that was made from them.
 
@@ -176,11 +190,17 @@ def erase_command(
 
     --expired, alone: what `smara status` shows as past its rule. A worker
     does this once a day.
+
+    --transcribed, alone, in a project that keeps vectors: a pointer, hashed
+    terms and the vector stay. A text that no transcript has stays as well.
     """
-    if expired:
-        if messages or any(target.values()):
-            raise InvalidInputError("--expired stands alone. Leave out what else is named.")
-        yield from _expired(call, yes)
+    if expired or transcribed:
+        if messages or any(target.values()) or (expired and transcribed):
+            raise InvalidInputError(
+                f"--{'expired' if expired else 'transcribed'} stands alone. Leave out what else is"
+                " named."
+            )
+        yield from _expired(call, yes) if expired else _transcribed(call, yes, transcript)
         return
     from smara.adapters.hosts.drain import drain
     from smara.environment import spool_folder
@@ -219,6 +239,26 @@ def _expired(call: Invocation, yes: bool) -> Reply:
         output.say("Nothing was changed. `--yes` erases it; there is no undo.")
 
 
+def _transcribed(call: Invocation, yes: bool, files: tuple[str, ...]) -> Reply:
+    from smara.adapters.hosts.drain import drain
+    from smara.adapters.importer import transcripts_of
+    from smara.environment import spool_folder
+
+    with call.memory() as memory:
+        if yes:
+            drain(memory, spool_folder())  # events that wait would bring it back
+        act = memory.transcripts.withhold if yes else memory.transcripts.plan
+        report = act(transcripts_of(memory, files))
+    yield {"isDryRun": not yes, **camel_case(report)}
+    output.say(*report.lines(output.count))
+    if report.plan.lines:
+        output.table(("rows", "of", "why"), report.plan.lines)
+    if report.receipt is None:
+        output.say("Nothing was changed. `--yes` does it; there is no undo.")
+    else:
+        call.exit_code = _say_traces(report.receipt)
+
+
 def _say_plan(plan: ErasePlan, verb: str) -> None:
     output.say(f"{verb} {output.count(plan.total, 'row')}{':' if plan.lines else '.'}")
     if plan.lines:
@@ -250,10 +290,12 @@ def _archive(call: Invocation, file: str | None, **selection: Any) -> Reply:
     name = file or f"smara-{_now()}.zip"
     with call.memory() as memory:
         report = memory.privacy.export(name, **selection)
+        lacks = memory.transcripts.status().copy_lines()
     yield camel_case(report)
     output.say(
         f"Wrote {report.path} ({output.size(report.size_bytes)}): {_summary(report.counts)}"
-        f" of {output.count(len(report.projects), 'project')}."
+        f" of {output.count(len(report.projects), 'project')}.",
+        *lacks,
     )
 
 

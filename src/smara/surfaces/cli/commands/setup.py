@@ -191,13 +191,21 @@ def _change(
     type=click.Path(exists=True, file_okay=False),
     help="Outside git: the folder to remember, with all below it.",
 )
+@click.option(
+    "--keep",
+    type=click.Choice(["text", "vectors"]),
+    help="What is kept of this project's conversations from now on.",
+)
 @click.option("--diff", "has_diff", is_flag=True, help="Show what would change in each file.")
 @common
-def init_command(call: Invocation, yes: bool, folder: str | None, has_diff: bool) -> Reply:
+def init_command(
+    call: Invocation, yes: bool, folder: str | None, keep: Any, has_diff: bool
+) -> Reply:
     """Create the store, set up agents and import past sessions.
 
     Every file that would change is named first. Outside git, name the folder
-    that is meant.
+    that is meant. With `--keep vectors` the texts of conversations stay in the
+    agents' transcripts, and nothing is learned from them.
     """
     os.chdir(folder or ".")
     may_ask = not yes and not call.as_json and sys.stdin.isatty()
@@ -215,6 +223,9 @@ def init_command(call: Invocation, yes: bool, folder: str | None, has_diff: bool
             "repository, or name the folder that you mean: smara init --yes --folder "
             f"{shlex.quote(root)}"
         )
+    if keep is not None:
+        with call.memory() as memory:
+            memory.transcripts.keep(keep)
     with call.memory() as memory:
         status = memory.status()
     hosts = find_hosts(root, journal)
@@ -288,11 +299,16 @@ def init_command(call: Invocation, yes: bool, folder: str | None, has_diff: bool
     output.say()
     is_new = len(sessions) > len(imported.reports) and len(sessions) > int(status["threads"])
     waiting = [host.agent for host in hosts if not host.is_set_up and host.agent not in done]
-    learned = imported.learned.memories
+    learned, texts = imported.learned.memories, status["keep"]
     steps = [
         *((f"smara setup {agent}", "let it use and record memories") for agent in waiting),
         *([("smara import", f"import past sessions {whose}")] if is_new else []),
         *([("smara memories review", "review what was learned")] if learned else []),
+        *(
+            [("smara erase --transcribed", "take stored texts out")]
+            if texts["mode"] == "vectors" and texts["withText"]
+            else []
+        ),
         *([("smara import --from git", "learn from commit messages")] if here else []),
         ("smara search 'words'", "search everything"),
     ]
@@ -307,6 +323,8 @@ def _print_found(status: dict[str, Any], hosts: Sequence[FoundHost]) -> None:
     output.say(f"Project  {status['project']}")
     messages, threads = (output.count(status[name], name[:-1]) for name in _COUNTED)
     output.say(f"Stored   {messages} in {threads}")
+    if status["keep"]["mode"] == "vectors":
+        output.say(f"Keeps    vectors; the key of its terms is {status['keep']['key']}")
     names = {"project": "in this repository", "global": "for all repositories"}
     for host in hosts:
         places = [names[reach] for reach in host.set_up] + ["as a plug-in"] * host.has_plugin

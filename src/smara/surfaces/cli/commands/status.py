@@ -20,6 +20,7 @@ def status_command(call: Invocation) -> Reply:
     """Show what is stored in this project, and where."""
     with call.memory() as memory:
         status = {**memory.status(), "notes": memory.projects.notes(memory.project)}
+        keep = memory.transcripts.status().lines()
     yield status
     store, tasks, noted = status["store"], status["tasks"], status["observations"]
     memories = status["memories"]
@@ -56,7 +57,7 @@ def status_command(call: Invocation) -> Reply:
     ]
     if store.get("walBytes"):
         rows.append(("write-ahead log", output.size(store["walBytes"])))
-    output.facts([*rows, *(("note", each) for each in status["notes"])])
+    output.facts([*rows, *keep, *(("note", each) for each in status["notes"])])
     output.say()
     output.table(
         ("kind", "rows", "size", "oldest", "kept", "last kept"),

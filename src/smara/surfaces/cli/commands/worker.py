@@ -132,7 +132,8 @@ def worker_command(
         sys.stdout.flush()
 
     with call.memory() as memory:
-        require_writing(memory)
+        if memory.settings.keep == "text":
+            require_writing(memory)
         memory.commits.keep_up(HISTORY_SECONDS)
         project = None if all_projects or memory.settings.project is None else memory.project
         worker = memory.internals.workers if project is None else memory.worker
