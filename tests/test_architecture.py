@@ -365,14 +365,14 @@ def test_sql_is_composed_from_constants_only():
 # The house does not grow back. A new room gets a line of its own here when it comes.
 MOST_FILES = 422
 MOST_FUNCTIONS = 4_770
-MOST_STATEMENTS = 52_900
+MOST_STATEMENTS = 52_980
 MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "adapters/sdk": (24, 480, 4_000),
     "commits": (10, 95, 1_050),
     "decisions": (13, 135, 1_430),
     "frameworks": (10, 120, 1_000),
     "feed": (3, 8, 90),
-    "privacy": (36, 460, 5_180),
+    "privacy": (37, 530, 5_860),
     "prompt": (8, 70, 650),
     "requests": (2, 6, 45),
     "surfaces/http": (22, 360, 3_400),

@@ -15,7 +15,7 @@ from smara.memory import Memory
 NAMES = [
     "Answer", "AsyncMemory", "Hit", "HostEvent", "Injection", "Memory", "Message", "NewMessage",
     "NewThread",
-    "Part", "Receipt", "SmaraError", "Thread", "__version__", "connect", "copy_store",
+    "Part", "Pointer", "Receipt", "SmaraError", "Thread", "__version__", "connect", "copy_store",
     "open", "open_async",
 ]  # fmt: skip
 ATTRIBUTES = [
@@ -28,7 +28,8 @@ ATTRIBUTES = [
     "search",
     "search_memories",
     "search_observations", "search_pattern", "search_tasks", "search_threads", "settings", "status",
-    "tasks", "threads", "used_rooms", "warnings", "with_settings", "worker", "working",
+    "tasks", "threads", "transcripts",
+    "used_rooms", "warnings", "with_settings", "worker", "working",
 ]  # fmt: skip
 """The public rooms and verbs; all else is behind ``internals``."""
 HEAVY = (
