@@ -480,7 +480,7 @@ class Memory:
         Raises:
             InvalidInputError: If the name is not a valid id.
         """
-        return Memory(self._rooms.sibling(self.projects.named(project_id), self.settings))
+        return Memory(self._rooms.sibling(self.projects.named(project_id), self._rooms.given))
 
     def close(self) -> None:
         """Close the database; safe to call twice."""

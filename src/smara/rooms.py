@@ -67,7 +67,6 @@ if TYPE_CHECKING:
     from smara.working.working import Working
 
 _ANCHORED_A_ROUND = 200
-_POINTER = "SELECT 1 FROM messages WHERE project_no = :project AND substr(parts, 1, 1) = '{'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +88,10 @@ class Rooms:
     """The rooms of one project, wired to each other."""
 
     def __init__(self, project: ProjectContext, overrides: Overrides) -> None:
-        self.project = project
+        self.project = Projects(project.database, project.clock, project.new_id).settle(project)
         self.overrides = overrides
         self.database = project.database
         self.scope = project.scope
-        if project.settings.keep == "vectors" or self.projects.key_of(self.scope) is not None:
-            settings = replace(project.settings, keep="vectors", observe_enabled=False)
-            self.project = replace(project, settings=replace(settings, compact_every_messages=0))
         self.given, self.settings = project.settings, self.project.settings
         self.store = MessageStore(project.database, project.scope)
         self.background_embeddings: list[BackgroundEmbedding] = []
@@ -103,8 +99,6 @@ class Rooms:
 
     def sibling(self, scope: Scope, settings: Settings) -> Rooms:
         """Return the rooms of another project or settings, same store."""
-        # That this project keeps vectors says nothing about another one.
-        settings = self.given if settings is self.settings else settings
         other = Rooms(replace(self.project, scope=scope, settings=settings), self.overrides)
         other.outages = self.outages  # the model is the same one
         # Whichever is closed, nothing goes on in the background.
@@ -168,9 +162,8 @@ class Rooms:
 
     @cached_property
     def reading(self) -> MessageStore:
-        with self.database.read() as session:
-            pointer = session.one(self.store.sql(f"{_POINTER} LIMIT 1"))
-        return self.keeper.store if pointer or self.settings.keep == "vectors" else self.store
+        has_texts = self.settings.keep == "text" and not self.projects.has_pointers(self.scope)
+        return self.store if has_texts else self.keeper.store
 
     @cached_property
     def compactions(self) -> Compactions:
@@ -352,7 +345,7 @@ class Rooms:
             self.database,
             self.project.clock,
             due_rules(self.settings),
-            worker_of=lambda name: self.sibling(self.projects.named(name), self.settings).worker,
+            worker_of=lambda name: self.sibling(self.projects.named(name), self.given).worker,
         )
 
     @cached_property
@@ -524,7 +517,7 @@ class Rooms:
             self.projects,
             self.index,
             rooms=lambda: ImportRooms(self.memories, self.messages, self.threads, self.tasks),
-            rooms_of=lambda scope: self.sibling(scope, self.settings),
+            rooms_of=lambda scope: self.sibling(scope, self.given),
         )
 
     @cached_property

@@ -260,7 +260,7 @@ def test_transcripts_of_every_host_are_read_again_as_they_were_stored(opened, na
         Importer(memory).import_file(ONE_OF_EACH[name])
     for thread in plain.threads.list():
         expected = [(m.raw_content, m.parts) for m in plain.messages.list(thread_id=thread.id)]
-        again = smara.Memory(texts.internals.sibling(texts.internals.scope, texts.settings))
+        again = smara.Memory(texts.internals.sibling(texts.internals.scope, texts.internals.given))
         shown = [(m.raw_content, m.parts) for m in again.messages.list(thread_id=thread.id)]
         assert [each[0] for each in shown] == [each[0] for each in expected]
 

@@ -13,7 +13,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -295,6 +295,30 @@ class Projects:
                 (scope.project_no,),
             )
         return None if row is None else str(row[0])
+
+    def has_pointers(self, scope: Scope) -> bool:
+        """Return True if a project has messages without their text.
+
+        Args:
+            scope: The project.
+        """
+        with self._database.read() as session:
+            row = session.one(
+                "SELECT 1 FROM messages WHERE project_no = ? AND substr(parts, 1, 1) = '{' LIMIT 1",
+                (scope.project_no,),
+            )
+        return row is not None
+
+    def settle(self, project: ProjectContext) -> ProjectContext:
+        """Return a context under which no words are stored, if so chosen.
+
+        Args:
+            project: The context as it was asked for.
+        """
+        if project.settings.keep == "text" and self.key_of(project.scope) is None:
+            return project
+        settings = replace(project.settings, keep="vectors", observe_enabled=False)
+        return replace(project, settings=replace(settings, compact_every_messages=0))
 
     def list(self) -> list[Project]:
         """Return every project of this store, oldest first."""
