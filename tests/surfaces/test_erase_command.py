@@ -108,6 +108,12 @@ def test_a_person_reads_it_at_80_columns(shop):
     assert "- the agents' own transcripts" in seen.out
 
 
+def test_what_is_too_short_to_look_for_is_not_said_to_be_looked_for(shop):
+    told = on_terminal("erase", "--thread", "old", "--yes").out
+    assert "Looked for" not in told
+    assert "Nothing of it was long enough to look for" in told
+
+
 def test_rows_of_others_are_left_alone(shop):
     """The same words were said in three conversations; one of them goes."""
     plan = call("erase", "--thread", "talk0", "--json").data

@@ -272,7 +272,11 @@ def _say_plan(plan: ErasePlan, verb: str) -> None:
 def _say_traces(receipt: EraseReceipt) -> int:
     pieces = output.count(receipt.samples, "piece")
     if receipt.is_clean:
-        output.say(f"Looked for {pieces} of it in every file of the store: none was found.")
+        output.say(
+            f"Looked for {pieces} of it in every file of the store: none was found."
+            if receipt.samples
+            else "Nothing of it was long enough to look for; the files were rewritten."
+        )
     else:
         output.warn(
             [
