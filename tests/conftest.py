@@ -95,7 +95,7 @@ def _outside_of_the_repository(request: pytest.FixtureRequest) -> None:
     """What reads the repository that it is called in, as commits and decisions do, must not find
     Smara's own: it has thousands of files, and changes every day.
     """
-    if not {"contract", "faults", "surfaces"}.isdisjoint(request.path.parts):
+    if not {"contract", "faults", "hosts", "stories", "surfaces"}.isdisjoint(request.path.parts):
         request.getfixturevalue("monkeypatch").chdir(request.getfixturevalue("tmp_path"))
 
 
