@@ -57,7 +57,7 @@ def test_bug_is_1_and_asks_for_a_report_without_telling_a_secret(store, monkeypa
         (["completion", "powershell"], ["powershell", "'fish'"]),
         (["status", "--db", ""], ["--db is empty"]),
         (["--project", "", "status"], ["--project is empty"]),
-        (["import", "docs"], ["a folder without transcripts"]),
+        (["import", "."], ["a folder without transcripts"]),
         (["messages", "add", "--thread", "", "--role", "user", "--content", "x"], ["thread"]),
     ],
 )
