@@ -101,6 +101,7 @@ def test_key_of_another_team_sees_its_own_projects_alone(site):
     assert site.ask("POST", "/erase", erase, key=key, Smara_Project="blue").status == 403
     made = site.ask("POST", "/tasks", {"title": "mine"}, key=key, Smara_Project="blue")
     assert made.status == 201
+    assert "store" not in site.ask("GET", "/status", key=key, Smara_Project="blue").json
     titles = site.ask("GET", "/tasks", key=key, Smara_Project="blue").json["tasks"]
     assert [each["title"] for each in titles] == ["mine"]
 

@@ -268,6 +268,8 @@ class Call:
             body = self._named(Shaper(memory).shape(result))
         if route.is_paged:
             body["nextCursor"] = following
+        if route.call == "status" and self.caller.principal.projects is not None:
+            body.get("result", body).pop("store")  # what is true of all projects
         status = 201 if route.call.endswith(".add") else 200
         # A record keeps half characters, which JSON can escape; other readers cannot take them.
         body = body if self.caller.wants_records else encodable(body)
