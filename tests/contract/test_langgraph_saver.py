@@ -201,3 +201,29 @@ def test_writes_of_many_tasks_at_once_are_all_there(memory: Any) -> None:
     found = saver.get_tuple(place)
     assert found is not None
     assert sorted(value for _, _, value in found.pending_writes or ()) == list(range(8))
+
+
+def test_a_checkpoint_that_comes_from_elsewhere_keeps_all_its_values(memory: Any) -> None:
+    saver, checkpoint = SmaraSaver(memory), empty_checkpoint()
+    checkpoint["channel_values"] = {"old": "a value", "bare": "without a version"}
+    checkpoint["channel_versions"] = {"old": 7}
+
+    place = saver.put(config(), checkpoint, {}, {})
+
+    found = saver.get_tuple(place)
+    assert found is not None
+    assert found.checkpoint["channel_values"] == checkpoint["channel_values"]
+
+
+def test_a_step_stores_only_what_it_changed(memory: Any) -> None:
+    saver, place = SmaraSaver(memory), config()
+    for number in range(3):
+        checkpoint = empty_checkpoint()
+        checkpoint["channel_values"] = {"log": "long", "n": number}
+        checkpoint["channel_versions"] = {"log": "1", "n": str(number)}
+        changed = {"n": str(number)} if number else {"log": "1", "n": "0"}
+        place = saver.put(place, checkpoint, {}, changed)
+
+    stored = [(each.name, each.part) for each in states(memory) if each.kind == "channel"]
+    assert stored.count(("log", "'1'")) == 1
+    assert len(stored) == 4

@@ -51,6 +51,31 @@ SUITES = (
         check=check_saver,
     ),
     Suite(
+        "LangGraph checkpointer, tests of its SQLite one",
+        **{**_SQLITE, "covers": "`smara.adapters.sdk.langgraph.SmaraSaver`"},
+        source=Source(
+            _SHA256,
+            (
+                "tests/test_sqlite.py",
+                "tests/test_aiosqlite.py",
+                "tests/test_get_delta_channel_history.py",
+                "tests/test_delta_channel_migration.py",
+                "tests/test_delta_parent_walk.py",
+            ),
+            "conformance_langgraph_saver",
+        ),
+        not_applicable={
+            "tests/test_sqlite.py::TestSqliteSaver::test_informative_async_errors": "asks for "
+            "errors of the async methods that their sync class lacks; ours has them",
+            "tests/test_delta_parent_walk.py::test_walk_step_looks_up_the_parent_by_primary_key": (
+                "reads the query plan of a statement of theirs"
+            ),
+        },
+        remark="Three of the cases that pass look at functions of theirs alone "
+        "(`test_search_where`, `test_metadata_predicate`, "
+        "`test_metadata_predicate_sql_injection_prevention`).",
+    ),
+    Suite(
         "LangGraph store",
         **_SQLITE,
         source=Source(_SHA256, ("tests/test_store.py",), _PLUGIN),

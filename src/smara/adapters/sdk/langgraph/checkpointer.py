@@ -8,6 +8,7 @@ channel are read into that thread once each, by their ids, where they are observ
 from __future__ import annotations
 
 import asyncio
+import builtins
 import secrets
 from base64 import b64decode, b64encode
 from collections import OrderedDict
@@ -25,6 +26,8 @@ from langgraph.checkpoint.base import (
     Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
+    DeltaChannelHistory,
+    PendingWrite,
     get_checkpoint_id,
     get_checkpoint_metadata,
     writes_sort_key,
@@ -32,6 +35,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 import smara
+from smara.adapters.sdk.langgraph.match import check_filter, matches
 from smara.adapters.sdk.langgraph.messages import new_messages
 from smara.frameworks.states import RunState, StateBatch
 from smara.memory import Memory
@@ -70,6 +74,7 @@ class SmaraSaver(BaseCheckpointSaver[str]):
         self._states = memory.frameworks.states(FRAMEWORK)
         self._is_redacted = is_redacted
         self._read: OrderedDict[str, set[str]] = OrderedDict()
+        self._versions: OrderedDict[tuple[str, str], ChannelVersions] = OrderedDict()
 
     @classmethod
     @contextmanager
@@ -85,21 +90,40 @@ class SmaraSaver(BaseCheckpointSaver[str]):
         with smara.open(conn_string, **settings) as memory:
             yield cls(memory)
 
+    def setup(self) -> None:
+        """Do nothing: a memory is set up when it is opened."""
+
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return the checkpoint of a config, or the newest of its thread."""
-        key, namespace = _place(config)
-        checkpoint_id = get_checkpoint_id(config)
-        named = {"name": checkpoint_id} if checkpoint_id else {}
         with self._states.read() as batch:
-            found = batch.list(
-                key=key,
-                kind=_CHECKPOINT,
-                namespace=namespace,
-                newest_first=True,
-                limit=1,
-                **named,
-            )
-            return self._tuple(batch, found[0]) if found else None
+            state = self._state(batch, config)
+            return self._tuple(batch, state) if state is not None else None
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Return what was written to channels since their last stored values."""
+        writes: dict[str, builtins.list[PendingWrite]] = {channel: [] for channel in channels}
+        seeds: dict[str, Any] = {}
+        with self._states.read() as batch:
+            for state in self._ancestors(batch, config):
+                open_channels = [channel for channel in channels if channel not in seeds]
+                if not open_channels:
+                    break
+                for write in reversed(self._writes(batch, state)):
+                    if write[1] in open_channels:
+                        writes[write[1]].append(write)
+                checkpoint = self._load(state.body["checkpoint"])
+                versions = checkpoint["channel_versions"]
+                named = {name: versions[name] for name in open_channels if name in versions}
+                stored = checkpoint["channel_values"] | self._values(batch, state, named)
+                seeds |= {name: stored[name] for name in open_channels if name in stored}
+        history: dict[str, DeltaChannelHistory] = {}
+        for channel in channels:
+            history[channel] = {"writes": writes[channel][::-1]}
+            if channel in seeds:
+                history[channel]["seed"] = seeds[channel]
+        return history
 
     def list(
         self,
@@ -118,6 +142,7 @@ class SmaraSaver(BaseCheckpointSaver[str]):
             )
             if given.get(name) is not None and (name != "checkpoint_id" or given[name])
         }  # fmt: skip
+        check_filter(filter)
         with self._states.read() as batch:
             states = batch.list(
                 kind=_CHECKPOINT,
@@ -129,7 +154,7 @@ class SmaraSaver(BaseCheckpointSaver[str]):
             chosen = [
                 each
                 for each in states
-                if not filter or _matches(self._load(each.body["metadata"]), filter)
+                if not filter or matches(self._load(each.body["metadata"]), filter)
             ]
             yield from [self._tuple(batch, each) for each in islice(chosen, limit)]
 
@@ -143,13 +168,26 @@ class SmaraSaver(BaseCheckpointSaver[str]):
         """Store a checkpoint, and read its new messages into the thread."""
         key, namespace = _place(config)
         values, checkpoint_id = checkpoint["channel_values"], checkpoint["id"]
+        versions = checkpoint["channel_versions"]
+        unversioned = {name: value for name, value in values.items() if name not in versions}
         facts = get_checkpoint_metadata(config, metadata)
         body = {
             "parent": get_checkpoint_id(config),
-            "checkpoint": self._dump({**checkpoint, "channel_values": {}}),
+            "checkpoint": self._dump({**checkpoint, "channel_values": unversioned}),
             "metadata": self._dump(facts),
         }
-        states = [RunState(_CHECKPOINT, namespace, checkpoint_id, "", body)]
+        state = RunState(_CHECKPOINT, namespace, checkpoint_id, "", body, key=key)
+        # A checkpoint may come from elsewhere, with values that were never stored here.
+        last = self._versions.pop((key, namespace), {})
+        unsure = {
+            name: versions[name]
+            for name in values
+            if name in versions and name not in new_versions and versions[name] != last.get(name)
+        }
+        with self._states.read() as batch:
+            stored = self._values(batch, state, unsure)
+        changed = new_versions | {name: unsure[name] for name in unsure if name not in stored}
+        states = [state]
         states += [
             RunState(
                 _CHANNEL,
@@ -158,14 +196,19 @@ class SmaraSaver(BaseCheckpointSaver[str]):
                 repr(version),
                 self._dump(values[channel]) if channel in values else (_EMPTY, ""),
             )
-            for channel, version in new_versions.items()
+            for channel, version in changed.items()
         ]
         run_id = cast(Mapping[str, Any], facts).get("run_id")
         if run_id is not None:
             states.append(RunState(_RUN, str(run_id), checkpoint_id, namespace, None))
         self._states.put(key, states)
-        if namespace == "" and "messages" in new_versions:
-            self._read_messages(key, values.get("messages"))
+        self._versions[key, namespace] = {
+            name: version for name, version in versions.items() if name in values
+        }
+        if len(self._versions) > _MOST_THREADS:
+            self._versions.popitem(last=False)
+        if namespace == "" and "messages" in changed and "messages" in values:
+            self._read_messages(key, values["messages"])
         return _config(key, namespace, checkpoint_id)
 
     def put_writes(
@@ -204,6 +247,7 @@ class SmaraSaver(BaseCheckpointSaver[str]):
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete the checkpoints of a thread; what was said in it stays."""
+        self._versions.clear()
         with self._states.write() as batch:
             batch.delete(batch.list(key=str(thread_id)))
 
@@ -243,11 +287,11 @@ class SmaraSaver(BaseCheckpointSaver[str]):
                 self.delete_thread(thread_id)
                 continue
             with self._states.write() as batch:
-                key, chains = str(thread_id), dict[str, list[RunState]]()
+                key, chains = str(thread_id), dict[str, builtins.list[RunState]]()
                 for each in batch.list(key=key, kind=_CHECKPOINT, newest_first=True):
                     chains.setdefault(each.namespace, []).append(each)
                 for namespace, chain in chains.items():
-                    names = {each.name for each in chain} - self._needed(batch, chain)
+                    names = {each.name for each in chain} - self._needed(batch, chain[0])
                     self._delete(batch, key, namespace, names)
 
     def get_next_version(self, current: str | int | float | None, channel: None) -> str:
@@ -261,6 +305,14 @@ class SmaraSaver(BaseCheckpointSaver[str]):
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return the checkpoint of a config, or the newest of its thread."""
         return await asyncio.to_thread(self.get_tuple, config)
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Return what was written to channels since their last stored values."""
+        return await asyncio.to_thread(
+            self.get_delta_channel_history, config=config, channels=channels
+        )
 
     async def alist(
         self,
@@ -317,44 +369,70 @@ class SmaraSaver(BaseCheckpointSaver[str]):
     def _tuple(self, batch: StateBatch, state: RunState) -> CheckpointTuple:
         key, namespace, body = state.key, state.namespace, state.body
         checkpoint: Checkpoint = self._load(body["checkpoint"])
-        values = {}
-        for channel, version in checkpoint["channel_versions"].items():
-            stored = batch.find(key, _CHANNEL, namespace, channel, part=repr(version))
-            if stored is not None and stored.body[0] != _EMPTY:
-                values[channel] = self._load(stored.body)
-        writes = sorted(
-            (each.body for each in batch.list(
-                key=key, kind=_WRITE, namespace=namespace, name=state.name
-            )),
-            key=lambda each: writes_sort_key(each["path"], each["task"], each["index"]),
-        )  # fmt: skip
+        values = self._values(batch, state, checkpoint["channel_versions"])
         parent = body["parent"]
         return CheckpointTuple(
             config=_config(key, namespace, state.name),
-            checkpoint={**checkpoint, "channel_values": values},
+            checkpoint={**checkpoint, "channel_values": {**checkpoint["channel_values"], **values}},
             metadata=self._load(body["metadata"]),
             parent_config=_config(key, namespace, parent) if parent else None,
-            pending_writes=[
-                (each["task"], each["channel"], self._load(each["value"])) for each in writes
-            ],
+            pending_writes=self._writes(batch, state),
         )
 
-    def _needed(self, batch: StateBatch, chain: Sequence[RunState]) -> set[str]:
+    def _values(
+        self, batch: StateBatch, state: RunState, versions: ChannelVersions
+    ) -> dict[str, Any]:
+        """Return the stored values of a checkpoint's channels."""
+        values = {}
+        for channel, version in versions.items():
+            place = (state.key, _CHANNEL, state.namespace, channel)
+            stored = batch.find(*place, part=repr(version))
+            if stored is not None and stored.body[0] != _EMPTY:
+                values[channel] = self._load(stored.body)
+        return values
+
+    def _writes(self, batch: StateBatch, state: RunState) -> builtins.list[PendingWrite]:
+        """Return what tasks wrote at a checkpoint, in the order in which it is applied."""
+        found = batch.list(key=state.key, kind=_WRITE, namespace=state.namespace, name=state.name)
+        bodies = sorted(
+            (each.body for each in found),
+            key=lambda each: writes_sort_key(each["path"], each["task"], each["index"]),
+        )
+        return [(each["task"], each["channel"], self._load(each["value"])) for each in bodies]
+
+    def _state(self, batch: StateBatch, config: RunnableConfig) -> RunState | None:
+        key, namespace = _place(config)
+        checkpoint_id = get_checkpoint_id(config)
+        where = {"key": key, "kind": _CHECKPOINT, "namespace": namespace}
+        where |= {"name": checkpoint_id} if checkpoint_id else {}
+        return next(iter(batch.list(newest_first=True, limit=1, **where)), None)
+
+    def _ancestors(self, batch: StateBatch, config: RunnableConfig) -> Iterator[RunState]:
+        """Yield the checkpoints before one, nearest first, each once."""
+        state, seen = self._state(batch, config), set[str]()
+        while state is not None and state.body["parent"] and state.name not in seen:
+            seen.add(state.name)
+            place = (state.key, _CHECKPOINT, state.namespace, state.body["parent"])
+            state = batch.find(*place, part="")
+            if state is not None:
+                yield state
+
+    def _needed(self, batch: StateBatch, newest: RunState) -> set[str]:
         """Return the newest checkpoint, and those from which its channels are rebuilt."""
-        by_name = {each.name: each for each in chain}
-        state: RunState | None = chain[0]
-        metadata = self._load(chain[0].body["metadata"])
+        metadata = self._load(newest.body["metadata"])
         missing = set(metadata.get("counters_since_delta_snapshot") or ())
-        needed: set[str] = set()
-        while state is not None:
+        missing -= set(self._tuple(batch, newest).checkpoint["channel_values"])
+        needed = {newest.name}
+        for state in self._ancestors(batch, _config(newest.key, newest.namespace, newest.name)):
+            if not missing:
+                break
             needed.add(state.name)
-            if missing:
-                missing -= set(self._tuple(batch, state).checkpoint["channel_values"])
-            state = by_name.get(state.body["parent"] or "") if missing else None
+            missing -= set(self._tuple(batch, state).checkpoint["channel_values"])
         return needed
 
     def _delete(self, batch: StateBatch, key: str, namespace: str, names: set[str]) -> None:
         """Delete checkpoints with their writes, and values that no other one has."""
+        self._versions.clear()
         rest = [
             each
             for each in batch.list(key=key, kind=_CHECKPOINT, namespace=namespace)
@@ -412,10 +490,6 @@ def _config(key: str, namespace: str, checkpoint_id: str) -> RunnableConfig:
             "checkpoint_id": checkpoint_id,
         }
     }
-
-
-def _matches(metadata: Mapping[str, Any], filter: Mapping[str, Any]) -> bool:
-    return all(name in metadata and metadata[name] == value for name, value in filter.items())
 
 
 def _redacted(value: Any) -> Any:
