@@ -152,6 +152,7 @@ def test_an_agents_value_is_found_by_search_as_words_of_an_agent(items: Any, mem
     assert hit.content == "Darjeeling in the morning"
     assert dict(hit.metadata) == {"framework": "langgraph", "name": "drink", "by": "agent"}
     assert not hit.is_trusted
+    assert not hit.is_confirmed
     assert item.id in [each.id for each in memory.search("Darjeeling")]
     answer = memory.search("Darjeeling", sources=["items"])
     assert memory.pack(answer).hits == answer.hits

@@ -181,6 +181,18 @@ def test_the_async_face_never_touches_the_database_on_the_loop(place: Any) -> No
     assert threading.current_thread().name not in threads
 
 
+def test_an_erase_names_the_values_that_still_hold_the_words(
+    store: SmaraStore, memory: Any
+) -> None:
+    words = "the walrus of Greenwich sleeps in the harbor every afternoon"
+    memory.messages.add(thread_id="t", role="user", content=words)
+    store.put(ANA, "k", {"text": words})
+
+    plan = memory.privacy.plan_erase(threads=["t"])
+
+    assert plan.elsewhere == {"framework_items": 1}
+
+
 def test_an_erased_text_is_gone_from_the_store(store: SmaraStore, memory: Any) -> None:
     store.put(ANA, "k", {"text": "the walrus of Greenwich sleeps"})
     store.put(ANA, "other", {"text": "tea"})

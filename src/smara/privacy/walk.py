@@ -291,7 +291,9 @@ class Walk:
             if not sample.startswith('{"'):
                 self._quote(found["framework_streams"] & sessions, sample)
                 self.add("framework_entries", found["framework_entries"] & silent)
-        counts = {name: len(staying[name] - self.rows[name]) for name in OWN}
+        # What an agent noted of it in a framework's store is the application's to delete.
+        names = (*OWN, "framework_items")
+        counts = {name: len(staying[name] - self.rows[name]) for name in names}
         return {name: count for name, count in counts.items() if count}
 
     def _quote(self, streams: Iterable[int], text: str) -> None:

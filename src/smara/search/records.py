@@ -491,6 +491,7 @@ class ItemSource:
                 created_at=item.updated_at,
                 metadata={"framework": item.framework, "name": item.name, "by": "agent"},
                 title=item.name,
+                is_confirmed=False,
                 is_trusted=False,
             )
             for no, item in self._store.by_numbers(session, numbers, self._clock.now_ms()).items()
