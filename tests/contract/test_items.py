@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import smara
 from smara.errors import ConflictError, InvalidInputError, NotFoundError
+from smara.frameworks.states import RunState
 from smara.testing import FakeClock
 from tests.contract.both import EACH_DATABASE, refused
+from tests.stores import empty_store
 
 pytestmark = EACH_DATABASE
 
@@ -177,6 +182,34 @@ def test_the_index_made_again_has_the_same_values(items: Any, memory: Any) -> No
     memory.internals.index.rebuild()
 
     assert [each.title for each in memory.search("Darjeeling", sources=["items"])] == ["k"]
+
+
+def test_export_and_copy_bring_values_and_states_along(
+    items: Any, memory: Any, place: Any, tmp_path: Path
+) -> None:
+    items.put(("n", "\x1f"), "k", {"text": "Darjeeling", "n": [1, None]}, ttl_seconds=60)
+    items.put(("n",), "hidden", {"text": "Darjeeling"}, fields=())
+    memory.frameworks.states("langgraph").put("t", [RunState("checkpoint", "", "1", "", {"a": 1})])
+    memory.privacy.export(tmp_path / "archive.zip")
+
+    def check(other: Any) -> None:
+        there = other.frameworks.items("langgraph")
+        assert [replace(each, no=0) for each in there.list()] == [
+            replace(each, no=0) for each in items.list()
+        ]
+        assert [each.title for each in other.search("Darjeeling", sources=["items"])] == ["k"]
+        with other.frameworks.states("langgraph").read() as batch:
+            assert [each.body for each in batch.list(key="t")] == [{"a": 1}]
+
+    settings = {"project": memory.project, "clock": place.clock}
+    with empty_store("sqlite") as address, smara.open(address, **settings) as other:
+        for _ in range(2):
+            other.privacy.import_archive(tmp_path / "archive.zip")
+        check(other)
+    with empty_store("sqlite") as target:
+        smara.copy_store(str(place.address), str(target))
+        with smara.open(target, **settings) as other:
+            check(other)
 
 
 def test_vectors_of_another_embedder_are_kept_apart(items: Any) -> None:
