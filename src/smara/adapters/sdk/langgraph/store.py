@@ -255,7 +255,8 @@ class SmaraStore(BaseStore):
                 None if isinstance(op, PutOp) else self._read(batch, op, vectors_asked, renewed)
                 for op in plan.ops
             ]
-            for (namespace, key), new, each in put:
+            # In one order everywhere: two batches must not wait for each other on a server.
+            for (namespace, key), new, each in sorted(put, key=lambda one: one[0]):
                 if new is None:
                     batch.delete(namespace, key)
                 else:
