@@ -213,7 +213,7 @@ class SmaraStore(BaseStore):
                     if self._foreign is not None and new is not None
                     else []
                 )
-                plan.puts[op.namespace, op.key] = (new, texts)
+                plan.puts[tuple(op.namespace), op.key] = (new, texts)
         if self._foreign is not None and plan.queries:
             searches = [op for op in ops if isinstance(op, SearchOp) and op.query]
             plan.late = self._late(self._foreign, searches)
