@@ -95,18 +95,19 @@ class RunStates:
             states: What to put.
             replaces: False to leave those that are there.
         """
-        if key not in self._made:
-            self._threads.put(NewThread(self.thread_id(key)))
-        try:
-            with self.write() as batch:
-                batch.put(key, states, replaces=replaces)
-        except ConflictError:
-            if key not in self._made:
-                raise
-            # It was erased since this process made it: a run that goes on makes it again.
-            self._made.discard(key)
-            self.put(key, states, replaces=replaces)
-        self._made.add(key)
+        # It may have been erased since this process made it: a run that goes on makes it again.
+        for is_made in (key in self._made, False):
+            if not is_made:
+                self._threads.put(NewThread(self.thread_id(key)))
+            try:
+                with self.write() as batch:
+                    batch.put(key, states, replaces=replaces)
+            except ConflictError:
+                if not is_made:
+                    raise
+                continue
+            self._made.add(key)
+            return
 
 
 class StateBatch:
