@@ -26,5 +26,5 @@ with smara.open("memory.db") as memory:
     for prompt in ("I drink Darjeeling tea in the morning", "What tea shall I order?"):
         state = agent.invoke({"messages": [HumanMessage(prompt)]}, config)
         print(len(state["messages"]), state["messages"][-1].content)
-    for hit in memory.search("Darjeeling"):
+    for hit in memory.search("Darjeeling", sources=["items"]):
         print(hit.source, hit.content)

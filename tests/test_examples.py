@@ -23,8 +23,7 @@ PRINTED = {
     ),
     "langgraph_store": (
         "2 Nice to meet you.\n4 Darjeeling, as you like it.\n"
-        "item I drink Darjeeling tea in the morning\nraw I drink Darjeeling tea in the morning\n"
-        "raw Darjeeling, as you like it.\n"
+        "item I drink Darjeeling tea in the morning\n"
     ),
     "agent_framework_memory": (
         "1 message(s); knows the rule: True\n3 message(s); knows the rule: True\n"
