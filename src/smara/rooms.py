@@ -80,10 +80,6 @@ class Overrides:
     embedding_model: Embedder | None = None
 
 
-_MOST_READ = 20
-"""So many sessions are read for decisions in one round of the worker."""
-
-
 class Rooms:
     """The rooms of one project, wired to each other."""
 
@@ -366,16 +362,9 @@ class Rooms:
             extractors=self.overrides.extractors,
             embed=self._embed_a_while,
             gate=self.outages,
-            learn=self._learn,
+            learn=lambda: self.behavior.run_due().total + self.retention.run_due(),
             judge_code=lambda session, numbers: self._judge_code(session, "observation", numbers),
         )
-
-    def _learn(self) -> int:
-        from smara.decisions.decisions import IDLE_SECONDS
-
-        # Sessions without hooks, such as those of an SDK, are read for decisions by nothing else.
-        decisions = self.decisions.update(_MOST_READ, idle_seconds=IDLE_SECONDS)
-        return self.behavior.run_due().total + self.retention.run_due() + decisions.added
 
     @cached_property
     def context(self) -> Processors:

@@ -15,7 +15,6 @@ from smara.adapters.sdk.openai_agents import SmaraSession
 from smara.core.memory_block import OPENING
 from tests.contract.both import EACH_DATABASE
 from tests.contract.sdk import watch_threads
-from tests.contract.test_decisions import PARKING
 
 pytestmark = EACH_DATABASE
 QUIET = RunConfig(tracing_disabled=True)
@@ -177,15 +176,6 @@ def test_own_instructions_may_be_a_function(memory, session):
     agent = Agent("Ada", instructions=session.instructions(own), model=model)
     asyncio.run(Runner.run(agent, "Hi", session=session, run_config=QUIET))
     assert model.calls[0].system_instructions == "I am Ada."
-
-
-def test_the_worker_reads_decisions_of_a_session_that_rests(memory, session, clock):
-    add(session, *({"role": role, "content": words} for role, words in PARKING))
-    memory.worker.run_once()
-    assert list(memory.decisions.list()) == []
-    clock.advance(200)
-    memory.worker.run_once()
-    assert any("24 euros" in repr(each) for each in memory.decisions.list())
 
 
 def test_no_call_touches_the_store_on_the_event_loop(memory, session, monkeypatch):
