@@ -17,6 +17,9 @@ CALLS = {
     "doctor": [],
     "demo": ["--fast"],
     "version": [],
+    "keys add": ["ci"],
+    "keys list": [],
+    "keys revoke": ["ci"],
     "threads list": [],
     "threads show": ["login"],
     "threads update": ["login", "--title", "Login"],
@@ -157,6 +160,8 @@ def words_of(call: str, file: str) -> list[str]:
         write_shop(Path(file).parent)
     if call in ("restore", "copy"):
         files["BACKUP"] = smara("backup", f"{file}.db", "--json").data["path"]
+    if call in ("keys list", "keys revoke"):
+        smara("keys", "add", "ci")
     if "MEMORY" in CALLS[call]:
         noted = (
             "The parser reads tabs in all of its files",
@@ -190,7 +195,7 @@ def test_every_command_is_called_below():
     # What serves answers to requests until it is stopped has tests of its own.
     # What drops vectors needs some to drop, what shows a session one that was watched, and what
     # explains a file a repository.
-    elsewhere = {"mcp", "embeddings drop", "behavior signals", "receipts show"}
+    elsewhere = {"mcp", "serve", "ui", "embeddings drop", "behavior signals", "receipts show"}
     elsewhere |= {"commits show", "commits why", "decisions show", "decisions why"}
     assert leaves(cli) - elsewhere == set(CALLS)
 

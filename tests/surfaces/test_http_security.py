@@ -472,11 +472,11 @@ def test_agents_key_cannot_confirm_what_an_agent_says(site):
     assert reply.code == "not_the_system"
 
 
-@pytest.fixture
-def served(db):
+@pytest.fixture(params=[("serve",), ("ui", "--no-browser")], ids=["serve", "ui"])
+def served(db, request):
     """The real command, in a process of its own."""
     process = subprocess.Popen(
-        command("--json", "serve"),
+        command("--json", *request.param),
         env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -303,7 +303,12 @@ MODELS = {
     "models pause": ["Paused all model calls. Continue with `smara models resume`."],
     "models resume": ["Models were not paused."],
 }
-LINES: dict[str, list[str]] = STORE | MESSAGES | TASKS | MEMORIES | CODE | MODELS
+KEYS = {
+    "keys add": [r"[\w-]{30,}", "Send it as `Authorization: Bearer KEY`. .*"],
+    "keys list": ["key +may +as +projects +until *"],
+    "keys revoke": ["Revoked ci."],
+}
+LINES: dict[str, list[str]] = STORE | MESSAGES | TASKS | MEMORIES | CODE | MODELS | KEYS
 ELSEWHERE = {
     "commits update": "test_commits_command::test_update_says_how_many_commits_are_new",
     "commits list": (
@@ -328,6 +333,11 @@ ELSEWHERE = {
     "export": ("test_privacy_commands::test_export_as_text_goes_to_standard_output_or_a_file"),
     "erase": "test_privacy_commands::test_erase_shows_first_and_erases_with_yes",
     "mcp": "test_mcp_stdio",
+    "serve": (
+        "test_http_security"
+        "::test_command_prints_an_address_for_a_browser_and_leaves_a_key_for_programs"
+    ),
+    "ui": "test_panel::test_the_command_opens_the_panel_in_the_browser",
     "embeddings drop": "test_embeddings_command::test_dropping_says_how_many_are_gone",
     "behavior signals": (
         "test_behavior_command::test_signals_say_what_was_learned_and_with_all_why_the_rest_was_not"

@@ -14,6 +14,7 @@ import smara
 from smara.surfaces.panel.pages import PAGES
 from smara.surfaces.panel.panel import LANGUAGES, panel_routes
 from tests.surfaces.http_server import http_site
+from tests.surfaces.shell import smara as smara_command
 
 HOSTILE = '<script>alert("x")</script> and \u202eright to left\u200b'
 
@@ -159,6 +160,17 @@ def test_a_row_is_looked_at_beside_the_list(site, filled):
     reply = site.ask("GET", f"/ui/memories/{filled['memories']}?peek=1", HX_Request="true")
     assert reply.body.count(b"<h2>m-") == 1
     assert b"<html" not in reply.body
+
+
+def test_the_command_opens_the_panel_in_the_browser(store, tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr("smara.surfaces.http.server.anyio.run", lambda *_: None)
+    said = smara_command("--db", store, "ui")
+    assert said.code == 0
+    [address] = opened
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/login\?code=\S+&next=/ui", address)
+    assert address in said.err
 
 
 def test_without_a_key_there_is_no_panel(site):
