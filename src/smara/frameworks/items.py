@@ -180,10 +180,13 @@ class ItemBatch:
         return self._store.find(self.session, self._framework, namespace, name, self._now)
 
     def iterate(
-        self, prefix: Sequence[str] = (), *, is_newest_first: bool = True
+        self, prefix: Sequence[str] = (), *, is_newest_first: bool = True, first: int = _BATCH
     ) -> Iterator[Item]:
-        """Yield the items below a prefix, read in parts."""
-        offset = 0
+        """Yield the items below a prefix, read in parts.
+
+        ``first`` is the size of the first part: who wants ten items reads ten.
+        """
+        offset, size = 0, min(max(first, 1), _BATCH)
         while True:
             items = self._store.page(
                 self.session,
@@ -191,13 +194,13 @@ class ItemBatch:
                 prefix,
                 now_ms=self._now,
                 is_newest_first=is_newest_first,
-                limit=_BATCH,
+                limit=size,
                 offset=offset,
             )
             yield from items
-            if len(items) < _BATCH:
+            if len(items) < size:
                 return
-            offset += _BATCH
+            offset, size = offset + size, _BATCH
 
     def list(
         self,
@@ -208,7 +211,8 @@ class ItemBatch:
         offset: int = 0,
     ) -> builtins.list[Item]:
         """Return the items below a prefix, newest first."""
-        return _slice(filter(includes, self.iterate(prefix)), limit, offset)
+        first = _BATCH if limit is None else offset + limit
+        return _slice(filter(includes, self.iterate(prefix, first=first)), limit, offset)
 
     def searched_numbers(self, prefix: Sequence[str] = ()) -> builtins.list[int]:
         """Return the numbers of searchable items below a prefix, newest first."""
