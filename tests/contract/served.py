@@ -106,7 +106,7 @@ class Switchboard:
 
         def close() -> None:
             memory.close()
-            del self._services[name]
+            self._services.pop(name, None)  # a test may close it before
             store.close()
 
         return memory, close

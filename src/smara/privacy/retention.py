@@ -114,7 +114,7 @@ class _Expiry(Walk):
     What was learned from a session, and what it was told, is kept as long as its kind says.
     """
 
-    def _add_sessions(self, names: set[str]) -> None:
+    def add_sessions(self, names: set[str]) -> None:
         pass
 
 
