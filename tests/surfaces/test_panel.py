@@ -156,6 +156,14 @@ def test_a_page_of_something_unknown_says_so(site):
     assert site.ask("GET", "/ui/static/..%2fpanel.py").status == 404
 
 
+def test_the_list_of_contradicted_memories_has_no_others(store, site, filled):
+    with smara.open(store) as memory:
+        memory.memories.mark_stale(filled["memories"], "the worker is gone", by="person")
+    shown = site.get("/ui/memories.json?stale=1")["memories"]
+    assert [each["uuid"] for each in shown] == [filled["memories"]]
+    assert site.get("/ui.json")["stale"] == 1
+
+
 def test_a_row_is_looked_at_beside_the_list(site, filled):
     reply = site.ask("GET", f"/ui/memories/{filled['memories']}?peek=1", HX_Request="true")
     assert reply.body.count(b"<h2>m-") == 1

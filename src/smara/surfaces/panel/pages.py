@@ -61,7 +61,6 @@ def today(memory: Memory, query: Query) -> Facts:
         "failures": failures,
         "stale": stale,
         "next": {"text": preview.text, "tokens": preview.tokens, "items": shape(preview.items)},
-        "review": shape(memory.memories.to_review(limit=3).memories),
     }
 
 
@@ -109,6 +108,9 @@ def memories(memory: Memory, query: Query) -> Facts:
     if words:
         found = memory.search_memories(words, limit=ROWS)
         return {**facts, "memories": shape([hit.memory for hit in found]), "next": None}
+    if query.get("stale"):
+        every = memory.memories.list(limit=_MOST_COUNTED).memories
+        return {**facts, "memories": shape([each for each in every if each.is_stale]), "next": None}
     page = memory.memories.list(state=state, limit=ROWS, offset=offset, **filters)  # type: ignore[arg-type]  # an unknown state is refused by the room
     return {**facts, "memories": shape(page.memories), "next": page.next_offset}
 
