@@ -5,6 +5,9 @@ a *keeper*, a small process of its own (this file, run as a program), which make
 starts the server, and waits for a lock that the run holds for as long as it lives. However the run
 ends, also by ``kill -9``, the kernel gives the lock to the keeper, which stops the server and
 removes its folder.
+
+Where PgBouncer is installed, the keeper starts it too, in transaction mode, on another port of the
+same folder: ``pooled`` gives the URL through it.
 """
 
 from __future__ import annotations
@@ -39,6 +42,11 @@ SETTINGS = {
     "max_wal_size": "512MB",
     "logging_collector": "off",
 }
+
+
+POOLER_PORT = 6432
+NARROW = "narrow"
+"""A name of the database ``postgres`` at the pooler, for which it has two connections."""
 
 
 class TestRun:
@@ -78,6 +86,18 @@ def missing() -> str | None:
         if importlib.util.find_spec(package) is None:
             return f"{package} is not installed; `make test` installs it"
     return None
+
+
+def pooler() -> str | None:
+    """The program of PgBouncer, or ``None``."""
+    return shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+
+
+def pooled(url: str, name: str | None = None) -> str:
+    """The same URL through the pooler; with a name, that of the database there."""
+    if name is not None:
+        url = url.replace("/postgres?", f"/{name}?", 1)
+    return f"{url}&port={POOLER_PORT}"
 
 
 def server_url() -> str:
@@ -193,13 +213,15 @@ def keep(run_folder: Path) -> None:
             tempfile.mkdtemp(prefix="smara-pg-", dir=place if os.access(place, os.W_OK) else None)
         )
         server: subprocess.Popen[bytes] | None = None
+        bouncer: subprocess.Popen[bytes] | None = None
         try:
             server = _serve(folder)
+            bouncer = _serve_pooler(folder)
             print(f"postgresql://smara@/postgres?host={quote(str(folder), safe='')}", flush=True)  # noqa: T201
             lock(alive)
         finally:
-            if server is not None:
-                _stop(server)
+            for process in filter(None, (bouncer, server)):
+                _stop(process)
             shutil.rmtree(folder, ignore_errors=True)
             shutil.rmtree(run_folder, ignore_errors=True)
 
@@ -239,6 +261,34 @@ def _serve(folder: Path) -> subprocess.Popen[bytes]:
         )
     _wait_until_ready(programs, data, folder, server=server, quiet=quiet)
     return server
+
+
+def _serve_pooler(folder: Path) -> subprocess.Popen[bytes] | None:
+    program = pooler()
+    if program is None:
+        return None
+    own = folder / "pooler"
+    own.mkdir()
+    (own / "users").write_text('"smara" ""\n')
+    (own / "ini").write_text(
+        f"[databases]\n* = host={folder}\n{NARROW} = host={folder} dbname=postgres pool_size=2\n"
+        f"[pgbouncer]\nlisten_port={POOLER_PORT}\nunix_socket_dir={folder}\nlisten_addr=\n"
+        f"auth_type=trust\nauth_file={own}/users\nadmin_users=smara\npool_mode=transaction\n"
+        f"max_client_conn=500\ndefault_pool_size=12\nlogfile={own}/log\n"
+    )
+    user = _account()
+    if user:
+        for path in (own, own / "users", own / "ini"):
+            shutil.chown(path, user["user"], user["group"])
+    return subprocess.Popen(
+        [program, "-q", own / "ini"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        cwd="/",
+        **user,
+    )
 
 
 def _account() -> dict[str, object]:

@@ -363,12 +363,13 @@ def test_sql_is_composed_from_constants_only():
 
 
 # The house does not grow back. A new room gets a line of its own here when it comes.
-MOST_FILES = 422
-MOST_FUNCTIONS = 4_780
-MOST_STATEMENTS = 52_995
+MOST_FILES = 421
+MOST_FUNCTIONS = 4_754
+MOST_STATEMENTS = 52_810
 MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "adapters/sdk": (24, 480, 4_000),
     "commits": (10, 95, 1_050),
+    "database/postgres": (1, 28, 210),
     "decisions": (13, 135, 1_430),
     "frameworks": (10, 120, 1_000),
     "feed": (3, 8, 90),

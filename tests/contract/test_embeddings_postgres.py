@@ -129,7 +129,8 @@ def test_the_index_of_the_server_finds_what_the_comparison_with_everything_finds
     with memory._rooms.database.read() as session:
         assert memory._rooms.database.vectors._has_index(session, shelf_of(memory))
         shelf = shelf_of(memory)
-        assert memory._rooms.database.vectors.make_index(session, shelf, 64) is False
+        database = memory._rooms.database
+        assert database.vectors.make_index(database, shelf, 64) is False
         assert (
             memory._rooms.database.vectors.nearest(session, shelf, np.ones(64, dtype=np.float32), 5)
             is not None

@@ -56,7 +56,7 @@ def migrate(database: Database, clock: Clock, target: int = HEAD) -> int:
         return 0
     with database.write() as session:
         if database.kind == "postgres":
-            session.run("SELECT pg_advisory_xact_lock(1397571922)")
+            session.run(database.lock_statement)
         version = schema_version(database, session)  # another process may have been faster
         _refuse_newer(version)
         steps = [step for step in migrations(database.kind) if version < step.number <= target]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from itertools import count
 from typing import Any, Literal
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import unquote
 
 from smara.database.fulltext_postgres import PostgresFullText, PostgresRecordIndex, PostgresWords
 from smara.database.session import Column, ColumnType, Row, Session, number
@@ -26,13 +26,14 @@ from smara.errors import (
     ReadOnlyError,
 )
 
+BUSY = "PostgreSQL was busy: {}. Try again."
 _TRANSLATIONS: tuple[tuple[tuple[str, ...], type[DatabaseError], str], ...] = (
     (
         ("57014",),
         DeadlineError,
         "PostgreSQL was too slow to answer in time. Ask for less, or wait longer.",
     ),
-    (("55P03", "40001", "40P01"), BusyError, "PostgreSQL was busy: {}. Try again."),
+    (("55P03", "40001", "40P01"), BusyError, BUSY),
     (("53100", "53200"), DiskFullError, "PostgreSQL has no room left: {}. Nothing was stored."),
     (("25006",), ReadOnlyError, "PostgreSQL is read-only: {}. Connect to the primary."),
     (
@@ -45,6 +46,7 @@ _TRANSLATIONS: tuple[tuple[tuple[str, ...], type[DatabaseError], str], ...] = (
 # An error without a state is of the connection: the pool is busy or closed, or the server is gone.
 _STATES = {"PoolTimeout": "55P03", "TooManyRequests": "55P03", "PoolClosed": "closed"}
 _MOST_CONNECTIONS = 8
+_LOCK = 1397571922
 _CURSORS = count()
 _TYPES: dict[str, ColumnType] = {
     "bigint": "integer",
@@ -140,13 +142,25 @@ class PostgresDatabase:
         self.vectors = PostgresVectors()
         self.warnings: list[str] = []
         self.on_write: Callable[[], object] | None = None
-        self._busy_timeout_ms = int(busy_timeout_seconds * 1000)
+        # Behind a pooler the next transaction may be on another connection of the server, and what
+        # this one was set to is met by another client: everything is set for one transaction.
+        self._begin = (
+            f"SET LOCAL search_path TO {self.schema};"
+            f" SET LOCAL lock_timeout TO {int(busy_timeout_seconds * 1000)}"
+        )
+        self._timeout_seconds = busy_timeout_seconds
         try:
-            # Creating a schema twice at once fails for one of the two; asking first
-            # keeps that race to the very first moment of a database's life.
-            with psycopg.connect(self.conninfo, autocommit=True) as connection:
-                connection.execute("SELECT pg_advisory_lock(1397571922)")
-                connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")
+            with psycopg.connect(self.conninfo, autocommit=True, prepare_threshold=None) as first:
+                statement = "SELECT FROM pg_namespace WHERE nspname = %s"
+                if first.execute(statement, (self.schema,)).fetchone() is None:
+                    # Creating a schema twice at once fails for one of the two.
+                    statement = (
+                        f"BEGIN; {self._begin}; {self.lock_statement};"
+                        f" CREATE SCHEMA IF NOT EXISTS {self.schema}; COMMIT"
+                    )
+                    first.execute(statement)
+        except psycopg.errors.LockNotAvailable as error:
+            raise BusyError(BUSY.format(_reason(error)), reason=_reason(error)) from error
         except psycopg.Error as error:
             raise CannotOpenError(
                 f"Cannot connect to PostgreSQL: {_reason(error)}. Check the server and the URL.",
@@ -155,27 +169,26 @@ class PostgresDatabase:
         self._pid = os.getpid()
         self._pool = self._make_pool()
 
+    @property
+    def lock_statement(self) -> str:
+        """The statement that locks this schema's tables against other migrations."""
+        return f"SELECT pg_advisory_xact_lock({_LOCK}, hashtext('{self.schema}'))"
+
     def _make_pool(self) -> Any:
         from psycopg_pool import ConnectionPool
-
-        def configure(connection: Any) -> None:
-            connection.execute(
-                f"SET search_path TO {self.schema}; SET lock_timeout TO {self._busy_timeout_ms};"
-                f" SET synchronous_commit TO {'on' if self.durability == 'full' else 'off'}"
-            )
 
         return ConnectionPool(
             self.conninfo,
             min_size=1,
             max_size=_MOST_CONNECTIONS,
             open=True,
-            configure=configure,
-            timeout=self._busy_timeout_ms / 1000,
+            configure=_prepare_nothing_behind_a_pooler,
+            timeout=self._timeout_seconds,
             kwargs={"autocommit": True},
         )
 
     @contextmanager
-    def _connection(self) -> Iterator[Any]:
+    def _transaction(self, begin: str) -> Iterator[PostgresSession]:
         if self._pid != os.getpid():
             # After a fork both sides would speak over the same sockets; the parent's are left
             # alone.
@@ -183,57 +196,62 @@ class PostgresDatabase:
             self._pool = self._make_pool()
             self._pid = os.getpid()
         pool = self._pool
-        connection = self._answering(pool)
-        try:
-            with connection:
-                yield connection
-        finally:
-            pool.putconn(connection)
+        with translated_errors():
+            connection = self._answering(pool, begin)
+            try:
+                with connection:
+                    yield PostgresSession(connection)
+            finally:
+                pool.putconn(connection)
 
-    def _answering(self, pool: Any) -> Any:
-        """Take a connection that answers.
+    def _answering(self, pool: Any, begin: str) -> Any:
+        """Take a connection and begin on it.
 
         A restart or an idle timeout of the server ends those that wait in the pool. Nothing has
         been sent over them yet, so that another can be taken without a word.
         """
         import psycopg
 
-        for _ in range(_MOST_CONNECTIONS):
+        for is_last in (*(False,) * _MOST_CONNECTIONS, True):
             connection = pool.getconn()
             try:
-                pool.check_connection(connection)
+                connection.execute(begin)
                 return connection
-            except psycopg.OperationalError:
+            except BaseException as error:
                 pool.putconn(connection)
-        return pool.getconn()
+                if is_last or not isinstance(error, psycopg.OperationalError):
+                    raise
+        raise AssertionError
 
     @contextmanager
     def read(self, deadline_seconds: float | None = None) -> Iterator[Session]:
-        with translated_errors(), self._connection() as connection:
-            if deadline_seconds is None:
-                yield PostgresSession(connection)
-                return
-            connection.execute(f"SET statement_timeout TO {max(1, int(deadline_seconds * 1000))}")
-            try:
-                yield PostgresSession(connection)
-            finally:
-                if not connection.closed:
-                    connection.execute("SET statement_timeout TO 0")
+        begin = f"BEGIN READ ONLY; {self._begin}"
+        if deadline_seconds is not None:
+            begin += f"; SET LOCAL statement_timeout TO {max(1, int(deadline_seconds * 1000))}"
+        with self._transaction(begin) as session:
+            yield session
 
     @contextmanager
     def snapshot(self) -> Iterator[Session]:
-        with translated_errors(), self._connection() as connection, connection.transaction():
-            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            yield PostgresSession(connection)
+        begin = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {self._begin}"
+        with self._transaction(begin) as session:
+            yield session
 
     @contextmanager
     def write(self, is_derived: bool = False) -> Iterator[Session]:
-        with translated_errors(), self._connection() as connection, connection.transaction():
-            if is_derived:
-                connection.execute("SET LOCAL synchronous_commit TO off")
-            yield PostgresSession(connection)
+        is_durable = self.durability == "full" and not is_derived
+        begin = f"SET LOCAL synchronous_commit TO {'on' if is_durable else 'off'}"
+        with self._transaction(f"BEGIN; {self._begin}; {begin}") as session:
+            yield session
         if self.on_write is not None and not is_derived:
             self.on_write()
+
+    def autocommit(self) -> AbstractContextManager[Session]:
+        """Open a session without a transaction, for statements that refuse one.
+
+        No schema is set: they must name it.
+        """
+        return self._transaction("")
 
     def integrity(self) -> list[str]:
         """PostgreSQL looks after its own files; nothing to report."""
@@ -276,8 +294,9 @@ class PostgresDatabase:
 
     def vacuum(self) -> None:
         """Rewrite every table and index without deleted rows."""
-        with self.read() as session:
+        with self.write() as session:
             session.run(_CLEAR_STATISTICS)
+        with self.autocommit() as session:
             # Rows that an older snapshot may see would be copied into the new files. A transaction
             # that writes holds back the snapshots of all databases of the server; those that begin
             # later do no harm, so a busy server is not waited for.
@@ -286,8 +305,9 @@ class PostgresDatabase:
                 if session.one(_OLDER, (mark, mark)) is None:
                     break
                 session.one("SELECT pg_sleep(0.1)")
-            rows = session.all(_TABLES_WITH_PAGES)
-            for name in (*(row[0] for row in rows), "pg_catalog.pg_statistic"):
+            rows = session.all(_TABLES_WITH_PAGES, (self.schema,))
+            names = (f"{self.schema}.{row[0]}" for row in rows)
+            for name in (*names, "pg_catalog.pg_statistic"):
                 session.run(f"VACUUM (FULL, ANALYZE) {name}")
             session.run("DO $$ BEGIN CHECKPOINT; EXCEPTION WHEN OTHERS THEN NULL; END $$")
 
@@ -305,7 +325,7 @@ SELECT 1 FROM now WHERE txid_snapshot_xmin(snapshot) < ? OR EXISTS (
 """
 """Whether a transaction or a snapshot is older than a mark, the number of the next transaction."""
 _TABLES_WITH_PAGES = (
-    "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace"
+    "SELECT relname FROM pg_class WHERE relnamespace = ?::text::regnamespace"
     " AND relkind = 'r' AND pg_relation_size(oid) > 0 ORDER BY relname"
 )
 _CLEAR_STATISTICS = """
@@ -347,14 +367,26 @@ def split_schema(url: str) -> tuple[str, str]:
     ('postgresql://localhost/app?sslmode=require', 'agents')
     """
     base, _, query = url.partition("?")
-    given = parse_qsl(query, keep_blank_values=True)
-    schema = next((value for key, value in given if key == "schema"), "smara")
+    # What libpq reads stays as it was written: to libpq a plus sign is no space.
+    given = [each for each in query.split("&") if each]
+    named = [unquote(each[len("schema=") :]) for each in given if each.startswith("schema=")]
+    schema = named[0] if named else "smara"
     if not _SCHEMA.fullmatch(schema):
         raise InvalidInputError(
             f"{schema!r} is not a schema name. Use lower-case letters, digits and underscores."
         )
-    rest = urlencode([(key, value) for key, value in given if key != "schema"])
+    rest = "&".join(each for each in given if not each.startswith("schema="))
     return f"{base}?{rest}" if rest else base, schema
+
+
+def _prepare_nothing_behind_a_pooler(connection: Any) -> None:
+    """Prepare no statements where another server connection may be asked for them.
+
+    A pooler hands out process numbers of its own, so that it can pass on a cancellation.
+    """
+    row = connection.execute("SELECT pg_backend_pid()").fetchone()
+    if row[0] != connection.info.backend_pid:
+        connection.prepare_threshold = None
 
 
 def without_password(url: str) -> str:

@@ -342,7 +342,7 @@ class Projects:
         """Open a transaction in which no other process makes projects."""
         with self._database.write() as session:
             if self._database.kind == "postgres":
-                session.run("SELECT pg_advisory_xact_lock(1397571923)")
+                session.run("SELECT pg_advisory_xact_lock(1397571923, hashtext(current_schema()))")
             yield session
 
     def _places(self, session: Session, rest: str, *values: object) -> Sequence[_Place]:

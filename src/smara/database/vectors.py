@@ -268,11 +268,8 @@ class TableVectors:
         """
         return None
 
-    def make_index(self, session: Session, shelf: Shelf, dims: int) -> bool:
-        """Create a server index for a large shelf; return True if made.
-
-        Outside any transaction.
-        """
+    def make_index(self, database: Any, shelf: Shelf, dims: int) -> bool:
+        """Create a server index for a large shelf; return True if made."""
         return False
 
     def scan(
@@ -417,7 +414,7 @@ class PostgresVectors(TableVectors):
         if where is None or not self._has_index(session, shelf):
             return None
         session.all(
-            "SELECT set_config('hnsw.ef_search', ?, false)",
+            "SELECT set_config('hnsw.ef_search', ?, true)",
             (str(min(1_000, max(_LOOKED_AT, 2 * limit))),),
         )
         form = f"{where}.halfvec({len(query)})"
@@ -429,14 +426,15 @@ class PostgresVectors(TableVectors):
         rows = session.all(statement, (vector, max(_CANDIDATES, 2 * limit)))
         return [row[0] - shelf.base for row in rows]
 
-    def make_index(self, session: Session, shelf: Shelf, dims: int) -> bool:
-        where = self._extension(session)
-        if (
-            where is None
-            or self.count(session, shelf) < self._indexed_from
-            or self._has_index(session, shelf)
-        ):
-            return False
+    def make_index(self, database: Any, shelf: Shelf, dims: int) -> bool:
+        with database.read() as session:
+            where = self._extension(session)
+            if (
+                where is None
+                or self.count(session, shelf) < self._indexed_from
+                or self._has_index(session, shelf)
+            ):
+                return False
         # The index keeps its own copy of the vectors in the form it needs; the table has no column
         # of it, so that it is the same with and without the extension.
         function = (
@@ -446,15 +444,17 @@ class PostgresVectors(TableVectors):
             f"i)::{where}.halfvec"
             " FROM generate_series(0, length(stored) - 1) AS i $$"
         )
-        session.run(function)
-        # What an interrupted attempt left behind.
-        session.run(f"DROP INDEX IF EXISTS {shelf.index_name}")
+        with database.write(is_derived=True) as session:
+            session.run(function)
+            # What an interrupted attempt left behind.
+            session.run(f"DROP INDEX IF EXISTS {shelf.index_name}")
+        form = f"{database.schema}.vector_of(vector)::{where}.halfvec({int(dims)})"
         statement = (
-            f"CREATE INDEX CONCURRENTLY {shelf.index_name} ON vectors USING hnsw"
-            f" ((vector_of(vector)::{where}.halfvec({int(dims)})) {where}.halfvec_cosine_ops) "
-            f"WHERE {shelf.condition}"
+            f"CREATE INDEX CONCURRENTLY {shelf.index_name} ON {database.schema}.vectors"
+            f" USING hnsw (({form}) {where}.halfvec_cosine_ops) WHERE {shelf.condition}"
         )
-        session.run(statement)
+        with database.autocommit() as session:
+            session.run(statement)
         return True
 
     def clear(self, session: Session, shelf: Shelf, limit: int) -> int:

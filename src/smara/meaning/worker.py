@@ -180,12 +180,12 @@ class EmbeddingWorker:
     def _tidy(self, space: Space) -> None:
         """Make the server's index for large shelves, and retire spaces not in use."""
         try:
-            with self._store.database.read() as session:
-                for kind in VECTOR_KINDS:
-                    self._store.database.vectors.make_index(
-                        session, self._store.shelf(session, space.no, kind), space.dims
-                    )
+            database = self._store.database
+            with database.read() as session:
+                shelves = [self._store.shelf(session, space.no, kind) for kind in VECTOR_KINDS]
                 spaces = self._store.spaces(session)
+            for shelf in shelves:
+                database.vectors.make_index(database, shelf, space.dims)
             for other in spaces:
                 if (
                     other.no != space.no

@@ -21,7 +21,9 @@ from smara.errors import CannotOpenError, ConnectionLostError, InvalidInputError
     [
         ("postgresql://localhost/app", ("postgresql://localhost/app", "smara")),
         ("postgresql://localhost/app?schema=agents", ("postgresql://localhost/app", "agents")),
-        ("postgresql:///app?host=/tmp&schema=a_1", ("postgresql:///app?host=%2Ftmp", "a_1")),
+        ("postgresql:///app?host=/tmp&schema=a_1", ("postgresql:///app?host=/tmp", "a_1")),
+        ("postgresql://h/d?options=-c%20a%3Db", ("postgresql://h/d?options=-c%20a%3Db", "smara")),
+        ("postgresql://h/d?password=a+b", ("postgresql://h/d?password=a+b", "smara")),
     ],
 )
 def test_the_schema_is_taken_out_of_the_url(url, expected):
