@@ -18,7 +18,7 @@ endif
 LARGE = $(sort $(wildcard tests/contract/test_*state_machine.py) \
   $(shell grep -rl --include='test_*.py' faults.sizes tests/contract tests/stories tests/surfaces tests/unit))
 
-.PHONY: help demo test conformance check format bench eval faults lock clean
+.PHONY: help demo test browser conformance check format bench eval faults lock clean
 
 help: ## show this help
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -34,6 +34,9 @@ demo: $(STAMP) ## the story of Smara in a terminal, in well under a minute
 
 test: $(STAMP) ## every test, under 10 minutes on 2 cores
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -r fEs --durations 15
+
+browser: $(STAMP) ## every page and form of the panel in Chromium: languages, themes, widths, axe
+	SMARA_BROWSER=all $(BIN)/python -m pytest tests/browser -r fEs --durations 15
 
 conformance: $(STAMP) ## the frameworks' own tests against our adapters; fetches them at pinned versions
 	$(BIN)/python -m tests.conformance

@@ -235,7 +235,7 @@ def test_every_answer_has_the_headers_that_bind_a_browser(site, path):
         policy.split("; ")
     )
     assert headers["X-Content-Type-Options"] == "nosniff"
-    assert headers["Referrer-Policy"] == "no-referrer"
+    assert headers["Referrer-Policy"] == "same-origin"
     assert headers["Cache-Control"] == "no-store"
 
 

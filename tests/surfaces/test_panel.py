@@ -14,9 +14,8 @@ import smara
 from smara.surfaces.panel.pages import PAGES
 from smara.surfaces.panel.panel import LANGUAGES, panel_routes
 from tests.surfaces.http_server import http_site
+from tests.surfaces.panel_store import addresses, fill
 from tests.surfaces.shell import smara as smara_command
-
-HOSTILE = '<script>alert("x")</script> and \u202eright to left\u200b'
 
 
 @pytest.fixture
@@ -29,23 +28,7 @@ def site(store, tmp_path):
 def filled(store, site):
     """A store with something on every page."""
     with smara.open(store) as memory:
-        message = memory.messages.add(thread_id="talk/1", role="user", content=f"hello {HOSTILE}")
-        noted = memory.memories.add(
-            "The worker of the cache retries four times before it gives up on a queue.",
-            type="gotcha",
-            source="agent_explicit",
-            by="agent",
-            files=["src/worker.py"],
-        ).memory
-        memory.memories.remember("Never mock the database.")
-        memory.tasks.add("Mend the door")
-    return {"memories": noted.id, "sessions": "talk/1", "messages": message.id}
-
-
-def addresses(filled):
-    for spec in PAGES:
-        room = spec.path.split("/")[1]
-        yield spec, re.sub(r"\{.*\}", str(filled.get(room, "")), f"/ui{spec.path}").rstrip("/")
+        return fill(memory)
 
 
 def page(site, path, **query):

@@ -97,28 +97,56 @@ function openPalette() {
 }
 
 // A form whose server went away keeps what was typed, also over a reload.
-for (const form of document.querySelectorAll("form[data-draft]")) {
-  const name = `smara-draft:${form.dataset.draft}`;
-  const text = form.querySelector("textarea");
-  const draft = localStorage.getItem(name);
-  if (draft !== null && draft !== text.value) text.value = draft;
-  text.addEventListener("input", () => localStorage.setItem(name, text.value));
-  form.addEventListener("submit", async (event) => {
-    event.preventDefault();
-    try {
-      const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)) });
-      if (answer.ok) localStorage.removeItem(name);
-      if (answer.redirected) { location.href = answer.url; location.reload(); return; }
-      document.open(); document.write(await answer.text()); document.close();
-    } catch {
-      say("lost");
-    }
-  });
+const draftName = (form) => `smara-draft:${form.dataset.draft}`;
+function restoreDrafts() {
+  for (const form of document.querySelectorAll("form[data-draft]")) {
+    const text = form.querySelector("textarea");
+    const draft = localStorage.getItem(draftName(form));
+    if (draft !== null && draft !== text.value) text.value = draft;
+    text.addEventListener("input", () => localStorage.setItem(draftName(form), text.value));
+  }
+}
+restoreDrafts();
+
+// Show the page that a form led to. On the same page only the content is replaced, and the row at hand stays.
+function show(answer, text) {
+  const place = rows().indexOf(current());
+  const next = new DOMParser().parseFromString(text, "text/html");
+  if (new URL(answer.url).pathname !== location.pathname || !next.getElementById("main")) { location.assign(answer.url); return; }
+  history.replaceState(null, "", answer.url);
+  document.getElementById("main").replaceWith(next.getElementById("main"));
+  restoreDrafts();
+  if (place >= 0) rows()[Math.min(place, rows().length - 1)]?.focus();
 }
 
-function say(kind, act) {
+async function send(form, submitter) {
+  let answer;
+  try {
+    answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form, submitter)) });
+  } catch {
+    say("lost");
+    return;
+  }
+  const text = await answer.text();
+  if (answer.ok) {
+    if (form.dataset.draft) localStorage.removeItem(draftName(form));
+    show(answer, text);
+  } else if (answer.headers.get("content-type").startsWith("text/html")) {
+    document.open(); document.write(text); document.close();
+  } else {
+    say("refused", undefined, JSON.parse(text).detail);
+  }
+}
+
+document.addEventListener("submit", (event) => {
+  if (new URL(event.target.action).pathname !== "/ui/act") return;
+  event.preventDefault();
+  send(event.target, event.submitter);
+});
+
+function say(kind, act, detail) {
   const banner = document.querySelector("[data-banner]");
-  banner.textContent = banner.dataset[kind];
+  banner.textContent = [banner.dataset[kind], detail].filter(Boolean).join(" ");
   if (act) {
     const button = document.createElement("button");
     button.type = "button";

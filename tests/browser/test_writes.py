@@ -1,0 +1,163 @@
+"""What a person does in the browser is seen in the engine; what goes wrong loses no text."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Page, expect
+
+import smara
+from tests.browser.conftest import Window, open_window
+from tests.browser.test_pages import IS_WHOLE
+from tests.surfaces.panel_store import addresses
+
+FORMS = 'form[action="/ui/act"]'
+CALL = 'input[name="call"]'
+
+
+def engine(store: str) -> dict[str, object]:
+    """What the engine holds that a form may change."""
+    with smara.open(store, project="default") as memory:
+        records = memory.memories.list(state="all", limit=200).memories
+        return {
+            "memories": records,
+            "histories": [memory.memories.history(each.id) for each in records],
+            "tasks": memory.tasks.list(limit=100).tasks,
+            "models": memory.models.status()["paused"],
+            "trust": memory.memories.trust(),
+            "working": memory.working.find(),
+            "threads": memory.threads.list(limit=100),
+            "retention": memory.retention.list(),
+        }
+
+
+def calls_of(page: Page) -> list[str]:
+    """The distinct calls of a page's forms, as they stand there."""
+    found = page.locator(f"{FORMS} {CALL}")
+    values = [found.nth(number).input_value() for number in range(found.count())]
+    return list(dict.fromkeys(values))
+
+
+def send(page: Page, call: str) -> None:
+    """Fill and send the first form of a call."""
+    form = page.locator(FORMS).filter(has=page.locator(f'{CALL}[value="{call}"]')).first
+    form.evaluate("each => each.closest('details, dialog')?.setAttribute('open', '')")
+    texts = form.locator("textarea, input[type=text]")
+    for number in range(texts.count()):
+        texts.nth(number).fill("The queue of the cache holds forty jobs.")
+    with page.expect_response(lambda answer: "/ui/act" in answer.url) as answer:
+        form.locator("button").first.click()
+    assert answer.value.status == 303, (call, answer.value.status)
+
+
+@pytest.mark.skipif(not IS_WHOLE, reason="a store for each form: make browser")
+def test_every_form_of_every_page_changes_the_engine(browser, store, examples, tmp_path):
+    filled, still = Path(store).read_bytes(), []
+    with open_window(browser, store, tmp_path, examples) as window:
+        tab = window.tab()
+        pages = [address for _, address in addresses(examples)]
+        every = [(path, call) for path in pages for call in calls_of(tab.open(path))]
+    assert ("/ui/review", "memories.accept") in every
+    for number, (path, call) in enumerate(every):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        copy = str(folder / "smara.db")
+        Path(copy).write_bytes(filled)
+        with open_window(browser, copy, folder, examples) as window:
+            tab = window.tab()
+            page = tab.open(path)
+            before = engine(copy)
+            send(page, call)
+            if engine(copy) == before:
+                still.append((path, call))
+            assert tab.trouble == [], (path, call)
+    assert still == []
+
+
+def test_a_memory_is_accepted_by_a_key(window, store):
+    tab = window.tab()
+    page = tab.open("/ui/review")
+    page.keyboard.press("j")
+    expect(page.locator(".row").first).to_be_focused()
+    page.keyboard.press("a")
+    expect(page.locator(".row")).to_have_count(0)
+    with smara.open(store, project="default") as memory:
+        assert memory.memories.get(window.examples["memories"]).is_verified
+    assert tab.trouble == []
+
+
+def test_two_tabs_on_one_memory_lose_nothing(window, store):
+    first = window.tab()
+    second = window.beside(first.page.context)
+    address = f"/ui/memories/{window.examples['memories']}"
+    for tab, text in ((first, "The cache gives up at one."), (second, "It gives up at two.")):
+        tab.open(address)
+        tab.page.get_by_label("Statement").fill(text)
+    first.page.get_by_role("button", name="Save").click()
+    expect(first.page.locator("p.statement")).to_have_text("The cache gives up at one.")
+    second.page.get_by_role("button", name="Save").click()
+    expect(second.page.get_by_role("heading", name="Conflict")).to_be_visible()
+    expect(second.page.get_by_label("Statement")).to_have_value("It gives up at two.")
+    expect(second.page.locator("pre")).to_have_text("The cache gives up at one.")
+    second.page.get_by_role("button", name="Save mine over it").click()
+    expect(second.page.locator("p.statement")).to_have_text("It gives up at two.")
+    with smara.open(store, project="default") as memory:
+        assert memory.memories.get(window.examples["memories"]).content == "It gives up at two."
+
+
+def test_the_text_outlives_a_server_that_is_killed(browser, store):
+    with smara.open(store, project="default") as memory:
+        known = memory.memories.remember("Never mock the database.").memory
+    assert known is not None
+    typed = "Never mock the database, not even in a hurry."
+    with panel_process(store) as (process, login):
+        context = browser.new_context(locale="en-US")
+        window = Window(browser, None, {})  # type: ignore[arg-type]  # its site is a process
+        tab = window.beside(context)
+        page = tab.page
+        page.goto(login)
+        page.goto(f"{base(login)}/ui/memories/{known.id}")
+        page.get_by_label("Statement").fill(typed)
+        process.kill()
+        process.wait()
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_role("status")).to_contain_text("What you typed is kept")
+        expect(page.get_by_label("Statement")).to_have_value(typed)
+    with panel_process(store, urlsplit(login).port or 0) as (_, login):
+        # Another process does not know the cookie: the page says so and keeps the text.
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_role("status")).to_contain_text("Not saved. What you typed is kept")
+        expect(page.get_by_label("Statement")).to_have_value(typed)
+        page.goto(login)
+        page.goto(f"{base(login)}/ui/memories/{known.id}")
+        expect(page.get_by_label("Statement")).to_have_value(typed)
+        page.get_by_role("button", name="Save").click()
+        expect(page.locator("p.statement")).to_have_text(typed)
+        context.close()
+    with smara.open(store, project="default") as memory:
+        assert memory.memories.get(known.id).content == typed
+
+
+@contextmanager
+def panel_process(store: str, port: int = 0) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run ``smara ui`` as a process of its own; yield it and the address that opens it."""
+    command = [sys.executable, "-m", "smara", "--db", store, "--json", "ui", "--no-browser"]
+    command += ["--listen", f"127.0.0.1:{port}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process, json.loads(process.stdout.readline())["login"]
+        finally:
+            process.kill()
+
+
+def base(login: str) -> str:
+    parts = urlsplit(login)
+    return f"{parts.scheme}://{parts.netloc}"

@@ -1,0 +1,35 @@
+"""A project with something on every page of the panel, and the addresses of all pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+import smara
+from smara.surfaces.panel.pages import PAGES, PageSpec
+
+HOSTILE = '<script>alert("x")</script> and \u202eright to left\u200b'
+
+
+def fill(memory: smara.Memory) -> dict[str, str]:
+    """Fill a store; return an example's id by the first part of its page's address."""
+    message = memory.messages.add(thread_id="talk/1", role="user", content=f"hello {HOSTILE}")
+    noted = memory.memories.add(
+        "The worker of the cache retries four times before it gives up on a queue.",
+        type="gotcha",
+        source="agent_explicit",
+        by="agent",
+        files=["src/worker.py"],
+    ).memory
+    memory.memories.remember("Never mock the database.")
+    memory.tasks.add("Mend the door")
+    assert noted is not None
+    return {"memories": noted.id, "sessions": "talk/1", "messages": message.id}
+
+
+def addresses(examples: Mapping[str, str]) -> Iterator[tuple[PageSpec, str]]:
+    """Yield every page with an address that shows something."""
+    for spec in PAGES:
+        room = spec.path.split("/")[1]
+        assert "{" not in spec.path or room in examples, f"fill() gives no example of {spec.path}"
+        yield spec, re.sub(r"\{.*\}", examples.get(room, ""), f"/ui{spec.path}").rstrip("/")
