@@ -57,7 +57,7 @@ faults: $(STAMP) ## the fault tests at their large counts, each test named as it
 	  tests/faults tests/migrations $(LARGE)
 
 bench: $(STAMP) ## speed, as ratios to a bare baseline in the same run
-	$(BIN)/python -m bench
+	SMARA_TEST_DURABLE=1 $(BIN)/python -m tests.with_postgres $(BIN)/python -m bench
 
 eval: $(STAMP) ## retrieval quality on the evaluation sets, with baselines
 	$(BIN)/python -m tests.with_postgres $(BIN)/python -m evals --output .eval/report.md

@@ -1,5 +1,5 @@
-"""``python -m bench [append|search|processes|tasks|calls|observe|steps|hooks|watch|say|embed|code|
-decisions|copy|export|adapters|http] [--small] [--large]``
+"""``python -m bench [compare|search|processes|tasks|calls|observe|steps|hooks|watch|say|
+embed|code|decisions|copy|export|adapters|http] [--small] [--large]``
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import appending, calling, observing, processes, searching, stepping, tasking
+from bench import calling, observing, processes, searching, stepping, tasking
 from bench.measure import Report
 
 _PARTS = [
-    "append", "processes", "search", "tasks", "calls", "observe", "steps", "hooks", "watch", "say",
-    "embed", "code", "decisions", "copy", "export", "adapters", "http",
+    "compare", "processes", "search", "tasks", "calls", "observe", "steps", "hooks",
+    "watch", "say", "embed", "code", "decisions", "copy", "export", "adapters", "http",
 ]  # fmt: skip
 
 
@@ -39,8 +39,12 @@ def main() -> int:
         folder = Path(name)
         for part in options.parts:
             print(f"-- {part}", flush=True)
-            if part == "append":
-                appending.run(folder, report)
+            if part == "compare":
+                from bench import comparing
+
+                comparing.run(
+                    folder, report, comparing.SIZES[:1] if options.small else comparing.SIZES
+                )
             elif part == "processes":
                 processes.run(folder, report)
             elif part == "search":

@@ -34,6 +34,10 @@ def p95(values: list[float]) -> float:
     return sorted(values)[min(len(values) - 1, int(len(values) * 0.95))]
 
 
+def p99(values: list[float]) -> float:
+    return sorted(values)[min(len(values) - 1, int(len(values) * 0.99))]
+
+
 @dataclass
 class Report:
     """Rows of what was measured, each with its target where there is one."""

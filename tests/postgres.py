@@ -42,6 +42,9 @@ SETTINGS = {
     "max_wal_size": "512MB",
     "logging_collector": "off",
 }
+if os.environ.get("SMARA_TEST_DURABLE"):  # as a user has it, for benchmarks
+    SETTINGS |= dict.fromkeys(("fsync", "full_page_writes", "autovacuum"), "on")
+    SETTINGS["shared_buffers"] = "128MB"
 
 
 POOLER_PORT = 6432

@@ -1,6 +1,7 @@
 """``python -m tests.with_postgres COMMAND …``: run a command with a PostgreSQL of its own.
 
-Its URL is in SMARA_EVAL_POSTGRES; where no server can be started, the command runs without.
+Its URL is in SMARA_EVAL_POSTGRES; where no server can be started, the command runs without. With
+SMARA_TEST_DURABLE=1 it syncs to the disk and vacuums itself, as a user's server does.
 """
 
 from __future__ import annotations
