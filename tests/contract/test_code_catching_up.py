@@ -197,7 +197,7 @@ def test_everybody_who_asks_during_the_first_index_is_told(memory, root):
 
 def test_a_search_for_code_says_that_none_is_indexed(memory, root):
     assert memory.search("price", sources=["code"]).warnings == (
-        "The code is not indexed yet; `smara graph index` does it.",
+        "The code is not indexed yet; `smara code index` does it.",
     )
     assert memory.search("price").warnings == ()
 

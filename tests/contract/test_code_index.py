@@ -308,7 +308,7 @@ def test_while_the_first_index_is_made_whoever_asks_is_told(memory, root):
 
 def test_a_tree_that_was_never_indexed_says_what_to_do(memory, root):
     assert memory.code.status(root).state == "none"
-    assert "smara graph index" in memory.code.status(root).note
+    assert "smara code index" in memory.code.status(root).note
 
 
 def test_a_folder_that_is_not_there_is_refused(memory, root):

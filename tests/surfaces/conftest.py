@@ -54,13 +54,13 @@ def store(db: str) -> str:
 
     ``t-docs`` needs ``t-sign``, both are part of the epic ``t-hooks``; ``t-old`` is closed.
     """
-    put_file(Path(db), _filled())
+    put_file(Path(db), filled())
     return db
 
 
 @cache
-def _filled() -> bytes:
-    """What is in the file, which is the same each time."""
+def filled() -> bytes:
+    """What is in the file of ``store``, which is the same each time."""
     with TemporaryDirectory(prefix="smara-") as folder:
         path = Path(folder) / "smara.db"
         _fill(path)

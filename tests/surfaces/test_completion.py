@@ -101,7 +101,7 @@ def test_completion_without_a_store_is_silent(tmp_path):
 
 
 def test_commands_and_choices_are_completed():
-    assert completed(current="comp") == ["complete", "compact", "completion"]
+    assert completed(current="comp") == ["compact", "completion", "complete"]
     assert completed("messages", "add", "--role", current="a") == ["assistant"]
 
 

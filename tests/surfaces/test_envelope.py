@@ -81,22 +81,22 @@ CALLS = {
     "decisions list": [],
     "decisions search": ["parking_fee"],
     "commits list": [],
-    "graph index": ["TREE"],
-    "graph status": ["TREE"],
-    "graph forget": ["TREE"],
-    "graph watch": ["TREE", "--seconds", "0"],
-    "graph impact": ["sell"],
-    "graph deps": ["sell"],
-    "graph callers": ["sell"],
-    "graph tests": ["sell"],
-    "graph symbol": ["sell"],
-    "graph locate": ["selling fails"],
-    "graph map": [],
-    "graph modules": [],
-    "graph hotspots": [],
-    "graph cycles": [],
-    "graph entries": [],
-    "graph cochange": ["shop.py"],
+    "code index": ["TREE"],
+    "code status": ["TREE"],
+    "code forget": ["TREE"],
+    "code watch": ["TREE", "--seconds", "0"],
+    "code impact": ["sell"],
+    "code deps": ["sell"],
+    "code callers": ["sell"],
+    "code tests": ["sell"],
+    "code symbol": ["sell"],
+    "code locate": ["selling fails"],
+    "code map": [],
+    "code modules": [],
+    "code hotspots": [],
+    "code cycles": [],
+    "code entries": [],
+    "code cochange": ["shop.py"],
     "behavior status": [],
     "behavior sessions": [],
     "behavior finalize": [],
@@ -140,7 +140,11 @@ CALLS = {
 
 @pytest.fixture
 def file(tmp_path):
-    path = tmp_path / "notes.jsonl"
+    return write_files(tmp_path)
+
+
+def write_files(folder: Path) -> str:
+    path = folder / "notes.jsonl"
     path.write_text('{"role": "user", "content": "hello"}\n')
     path.with_name("issues.jsonl").write_text('{"id": "bd-1", "title": "Retry"}\n')
     path.with_name("shop.py").write_text(
@@ -173,8 +177,8 @@ def words_of(call: str, file: str) -> list[str]:
         files["MEMORY"] = smara("memories", "add", *noted, "--json").data["memory"]["id"]
         if call.endswith(("undo", "restore")):
             smara("memories", "forget", files["MEMORY"])
-    if call.startswith("graph") and "TREE" not in CALLS[call]:
-        smara("graph", "index", files["TREE"])
+    if call.startswith("code") and "TREE" not in CALLS[call]:
+        smara("code", "index", files["TREE"])
     if "OBSERVATION" in CALLS[call]:
         smara("observe", "login")
         files["OBSERVATION"] = smara("observations", "list", "--json").data["observations"][0]["id"]

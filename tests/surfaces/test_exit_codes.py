@@ -156,8 +156,8 @@ def test_failure_in_json_is_in_the_envelope_with_the_same_code(tmp_path):
     assert Path(tmp_path).is_dir()
 
 
-@pytest.mark.parametrize("call", [[], ["threads"], ["messages"], ["index"]])
-def test_bare_call_shows_the_help_on_stderr(call):
+@pytest.mark.parametrize("call", [["threads"], ["messages"], ["index"]])
+def test_bare_group_shows_the_help_on_stderr(call):
     said = smara(*call)
     assert (said.code, said.out) == (2, "")
     assert said.err.startswith(f"Usage: {' '.join(['smara', *call])} [OPTIONS] COMMAND")

@@ -26,7 +26,7 @@ def auth(tmp_path, monkeypatch, db):
     file.write_text(AUTH)
     subprocess.run(["git", "init", "-q"], cwd=root, check=True)
     monkeypatch.chdir(root)
-    assert smara("graph", "index").code == 0
+    assert smara("code", "index").code == 0
     assert (
         smara("remember", "Whoever enters by `Session.login` gets a token", "--type", "gotcha").code
         == 0

@@ -76,7 +76,7 @@ def all_doors(folder: Path) -> None:
         )
     for command in (
         ("hook", "drain"), ("context", "preview"), ("setup", "claude", "--yes"), ("doctor",),
-        ("memories", "import"), ("status",), ("graph", "index"), ("import", "--from", "git"),
+        ("memories", "import"), ("status",), ("code", "index"), ("import", "--from", "git"),
         ("import", "--dry-run"), ("import", "--from", "agent-memories"),
     ):  # fmt: skip
         smara(*command)

@@ -142,7 +142,7 @@ def test_no_door_runs_what_a_repository_names(hostile: tuple[Path, Path]) -> Non
     about = "Totals in src/pay.py are integer cents: never divide before rounding"
     for arguments in (
         ("status",),
-        ("graph", "index"),
+        ("code", "index"),
         ("memories", "import"),
         ("import", "--from", "git"),
         ("remember", about, "--file", "src/pay.py"),
@@ -151,7 +151,7 @@ def test_no_door_runs_what_a_repository_names(hostile: tuple[Path, Path]) -> Non
         ("memories", "audit"),
         ("context", "preview"),
         ("search", "pay cents"),
-        ("graph", "hotspots"),
+        ("code", "hotspots"),
         ("doctor",),
         ("hook", "drain"),
     ):

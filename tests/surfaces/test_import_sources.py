@@ -52,7 +52,7 @@ def test_a_dry_run_of_git_stores_nothing(db, repository):
         "counts"
     ] == {"added": 1}
     assert smara("memories", "list", "--json").data["memories"] == []
-    assert smara("graph", "status", "--json").data["state"] == "none"
+    assert smara("code", "status", "--json").data["state"] == "none"
 
 
 def test_the_code_is_indexed_or_not_as_asked(db, repository, monkeypatch):
@@ -63,7 +63,7 @@ def test_the_code_is_indexed_or_not_as_asked(db, repository, monkeypatch):
     monkeypatch.setattr(git_history, "MOST_FILES_UNASKED", 0)
     (told,) = smara("import", "--from", "git", "--json").data["repositories"]
     assert (told["countedTogether"], told["filesNotIndexed"]) == (None, 1)
-    assert smara("graph", "status", "--json").data["state"] == "none"
+    assert smara("code", "status", "--json").data["state"] == "none"
     (told,) = smara("import", "--from", "git", "--code", "--json").data["repositories"]
     assert (told["countedTogether"], told["filesNotIndexed"]) == (1, None)
     # What has an index is kept up, however large it is.

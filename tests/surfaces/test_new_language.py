@@ -123,8 +123,8 @@ def test_an_invented_language_is_indexed_asked_about_and_searched(db, root, add_
 
 def test_an_invented_language_is_answered_for_at_the_command_line(db, root, add_language):
     add_language(BREW, QUERY)
-    assert smara("graph", "index", "--json").data["indexed"] == 4
-    found = smara("graph", "callers", "fill", "--json").data
+    assert smara("code", "index", "--json").data["indexed"] == 4
+    found = smara("code", "callers", "fill", "--json").data
     assert [each["name"] for each in found["reached"]] == ["start.brew:serve"]
 
 

@@ -232,7 +232,7 @@ class CodeGraph:
         ):
             return (
                 f"this folder is not indexed: answers are of {row.root}; "
-                "`smara graph index` reads this one"
+                "`smara code index` reads this one"
             )
         return note
 
@@ -266,7 +266,7 @@ class CodeGraph:
 
         if (row := self._row(root)) is None:
             raise NotFoundError(
-                "The code of this project is not indexed yet. `smara graph index` does it."
+                "The code of this project is not indexed yet. `smara code index` does it."
             )
         with self._lock:
             if (queries := self._asking.get(row.root)) is None or queries.lookup.tree_no != row.no:
@@ -295,7 +295,7 @@ class CodeGraph:
         """
         if (row := self._row(None)) is None or self.locator is None:
             raise NotFoundError(
-                "The code of this project is not indexed yet. `smara graph index` does it."
+                "The code of this project is not indexed yet. `smara code index` does it."
             )
         found: list[CodeLocation] = self.locator(row.no).locate(
             text, limit, tests=tests, graph=graph

@@ -232,7 +232,7 @@ class TreeStatus:
     def note(self) -> str | None:
         """Return what a caller has to know of the answer, or ``None``."""
         if self.state == "none":
-            return "the code is not indexed yet; `smara graph index` does it"
+            return "the code is not indexed yet; `smara code index` does it"
         if self.state == "building":
             return "the code is being indexed: answers may be incomplete"
         if self.stale_files:

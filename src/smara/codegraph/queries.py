@@ -214,7 +214,7 @@ class CodeQueries:
         hint = (
             f" Did you mean {', '.join(near)}?"
             if near
-            else " `smara graph map` shows what there is."
+            else " `smara code map` shows what there is."
         )
         if not self.lookup.tree_state(session)[1]:
             hint += " The code is being indexed: it may not have been read yet."

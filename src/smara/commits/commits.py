@@ -18,7 +18,7 @@ from typing import Any
 from smara.actions.paths import is_source, project_path
 from smara.commits.edit import matching, with_place
 from smara.commits.lines import line_reasons, names_of
-from smara.commits.models import Commit, CommitReport, LineReason
+from smara.commits.models import Commit, CommitReport, CommitStatus, LineReason
 from smara.commits.note import VERSION, notes_of
 from smara.commits.read import commits_of, functions_of, new_shas, patches_of
 from smara.commits.store import CommitState, CommitStore, LineNotes
@@ -119,6 +119,14 @@ class Commits:
             total = now.total + added - dropped
             self._store.save_state(session, CommitState(head, total, is_all))
         return CommitReport(added, total, dropped, is_all=is_all)
+
+    def status(self) -> CommitStatus:
+        """Return how many commits are kept, and how many are not read yet."""
+        with self._store.database.read() as session:
+            state = self._store.state(session)
+        root, since = self._root(), f"{state.head}..HEAD" if state.head else "HEAD"
+        behind = git_text(root, "rev-list", "--count", since) if root is not None else None
+        return CommitStatus(state.total, int(behind or 0), state.is_all)
 
     def name_functions(self, limit: int = _NAMED_A_ROUND) -> int:
         """Find the functions that the newest commits changed.

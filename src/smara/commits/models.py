@@ -107,3 +107,18 @@ class CommitReport:
     total: int = 0
     dropped: int = 0
     is_all: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CommitStatus:
+    """How much of the history is kept.
+
+    Attributes:
+        total: How many commits are kept.
+        behind: How many commits of the checked-out history are not read yet.
+        is_all: False when older commits were beyond the limit.
+    """
+
+    total: int
+    behind: int
+    is_all: bool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Mapping
 from typing import Any, get_args
 
@@ -222,6 +223,25 @@ class Threads:
                 (*values.values(), 2**31 - 1 if limit is None else limit, offset),
             )
         return [thread_of(row) for row in rows]
+
+    def beginning(self, start: str) -> builtins.list[str]:
+        """Return the ids that begin with a text.
+
+        Args:
+            start: The first characters.
+
+        Returns:
+            The ids in their order.
+        """
+        with self._store.database.read() as session:
+            rows = session.all(
+                self._store.sql(
+                    "SELECT id FROM threads WHERE project_no = :project AND substr(id, 1, ?) = ?"
+                    " ORDER BY id"
+                ),
+                (len(start), start),
+            )
+        return [str(row[0]) for row in rows]
 
     def update(
         self, thread_id: str, *, title: str | None = None, metadata: Mapping[str, Any] | None = None

@@ -368,7 +368,7 @@ class CopyReport:
         found += [f"- {each}" for each in self.erased_in_source]
         found += [f"Indexed the code of {each}." for each in self.code_indexed]
         if self.code_left:
-            found.append("Code that is not indexed in TO; `smara graph index` in its folder does:")
+            found.append("Code that is not indexed in TO; `smara code index` in its folder does:")
         return found + [f"- {each}" for each in self.code_left]
 
 

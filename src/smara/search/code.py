@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from smara.meaning.query import Meaning
 
 
-NOT_INDEXED = "The code is not indexed yet; `smara graph index` does it."
+NOT_INDEXED = "The code is not indexed yet; `smara code index` does it."
 INCOMPLETE = "The code is being indexed: answers may be incomplete."
 
 

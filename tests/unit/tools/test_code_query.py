@@ -85,7 +85,7 @@ def test_code_that_is_not_indexed_is_said_to_be_so(tmp_path, shop, monkeypatch):
     with smara.open(tmp_path / "smara.db", embedder="off") as memory:
         outcome = Toolbox(memory, profile="coding").call("code-query", {"action": "map"})
         assert outcome.is_error
-        assert "smara graph index" in outcome.text
+        assert "smara code index" in outcome.text
 
 
 def test_files_that_a_killed_process_left_stale_are_joined_before_the_answer(box, shop):

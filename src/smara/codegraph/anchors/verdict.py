@@ -23,7 +23,7 @@ from smara.database.database import Row, Session
 Likeness = Callable[[bytes, bytes], float]
 """How alike two sketches are, from 0 to 1."""
 BEING_READ = "the code has changed and is being read again"
-NO_INDEX = "it is no longer in its file; `smara graph index` would tell whether it is elsewhere"
+NO_INDEX = "it is no longer in its file; `smara code index` would tell whether it is elsewhere"
 
 
 @dataclass(frozen=True, slots=True)

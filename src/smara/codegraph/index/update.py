@@ -196,7 +196,7 @@ commit is compared.
 """
 _REST = 10.0
 _WAIT_SECONDS = 2.0
-ELSEWHERE = "another commit is checked out than was indexed; `smara graph index` reads what changed"
+ELSEWHERE = "another commit is checked out than was indexed; `smara code index` reads what changed"
 UNSURE = "the code could not be compared with the disk: answers may be behind"
 
 
@@ -234,7 +234,7 @@ class CatchUp:
             return f"the folder {self._tree.root} is gone: answers are of what was in it"
         if row.version != VERSION:
             return (
-                "the index was made by another version of Smara; `smara graph index` makes it again"
+                "the index was made by another version of Smara; `smara code index` makes it again"
             )
         is_elsewhere = git.head_of(self._tree.root) != (row.branch, row.head)
         store = self._tree.store
@@ -251,7 +251,7 @@ class CatchUp:
         many = len(found.paths) - len(found.unsure)
         if many > MOST_FILES:
             return (
-                f"{many:,} files have changed since the code was indexed; `smara graph index` "
+                f"{many:,} files have changed since the code was indexed; `smara code index` "
                 "reads them"
             )
         if len(found.paths) > MOST_PATHS or is_elsewhere:

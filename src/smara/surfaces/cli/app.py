@@ -29,49 +29,68 @@ from smara.errors import (
 )
 from smara.surfaces.cli import output
 
-COMMANDS = {
-    "init": "Create the store, set up agents and import past sessions.",
-    "status": "Show what is stored in this project, and where.",
-    "doctor": "Find and explain problems; --fix repairs what it can.",
-    "demo": "Play a short story: the model forgets, Smara finds it again.",
-    "version": "Show the versions of Smara, Python and SQLite.",
-    "threads": "List, show and rename threads.",
-    "messages": "Add, list and show messages.",
-    "working": "Show and edit working memory.",
-    "tasks": "Add, order, claim and close tasks.",
-    "remember": "Teach Smara something. It is trusted at once.",
-    "memories": "List, review, edit and forget memories.",
-    "decisions": "Show what people decided in their sessions.",
-    "commits": "Read the history, and explain a file's lines.",
-    "graph": "Index the code and query its dependencies.",
-    "import": "Import past sessions of agents, archives and other files.",
-    "export": "Export everything into one archive, or memories as text.",
-    "erase": "Erase things for good, with all that was made from them.",
-    "backup": "Write a backup while the store is in use.",
-    "restore": "Restore a backup or an archive.",
-    "copy": "Copy a store into another: SQLite, PostgreSQL, either way.",
-    "search": "Search everything Smara remembers.",
-    "complete": "List words and names that begin with a prefix.",
-    "observe": "Observe the new messages of a thread.",
-    "reflect": "Condense older observations of a thread.",
-    "observations": "List and explain observations; show what failed.",
-    "behavior": "Show what Smara learns from the work of agents, and why.",
-    "worker": "Observe threads in the background.",
-    "context": "Preview what an agent is given.",
-    "receipts": "Show what was injected into sessions, and whether it was used.",
-    "compact": "Replace old messages in the context by their observations.",
-    "index": "Check, rebuild or optimize the search index.",
-    "embeddings": "Show, create and replace vectors.",
-    "projects": "List the projects of this store.",
-    "models": "Show models, their budget and calls; pause and resume them.",
-    "setup": "Set up an agent: its hooks and tools.",
-    "hook": "Handle an event of an agent; agents call it.",
-    "mcp": "Serve the memory over the Model Context Protocol.",
-    "serve": "Serve the memory over HTTP.",
-    "ui": "Open the panel: see, review and correct what is remembered.",
-    "keys": "Add, list and revoke access keys of the HTTP server.",
-    "completion": "Print a shell completion script.",
+GROUPS: dict[str, dict[str, str]] = {
+    "Start": {
+        "init": "Set up this repository: agents, sessions, history, code.",
+        "setup": "Set up an agent: its hooks and tools.",
+        "status": "Show what is stored in this project, and how current it is.",
+        "doctor": "Find and explain problems; --fix repairs what it can.",
+        "demo": "Play a short story: the model forgets, Smara finds it again.",
+    },
+    "Find": {
+        "search": "Search everything Smara remembers.",
+        "decisions": "Show what people decided in their sessions.",
+        "commits": "Read the history, and explain a file's lines.",
+        "code": "Index the code and query its dependencies.",
+        "threads": "List, show and rename threads.",
+        "messages": "Add, list and show messages.",
+    },
+    "Teach and review": {
+        "remember": "Teach Smara something. It is trusted at once.",
+        "memories": "List, review, edit and forget memories.",
+        "working": "Show and edit working memory.",
+    },
+    "Work": {
+        "tasks": "Add, order, claim and close tasks.",
+    },
+    "Look inside": {
+        "context": "Preview what an agent is given.",
+        "receipts": "Show what was injected into sessions, and whether it was used.",
+        "observations": "List and explain observations; show what failed.",
+        "behavior": "Show what Smara learns from the work of agents, and why.",
+        "ui": "Open the panel: see, review and correct what is remembered.",
+    },
+    "Operate": {
+        "import": "Import past sessions of agents, archives and other files.",
+        "export": "Export everything into one archive, or memories as text.",
+        "erase": "Erase things for good, with all that was made from them.",
+        "backup": "Write a backup while the store is in use.",
+        "restore": "Restore a backup or an archive.",
+        "copy": "Copy a store into another: SQLite, PostgreSQL, either way.",
+        "projects": "List the projects of this store.",
+        "worker": "Observe threads in the background.",
+        "observe": "Observe the new messages of a thread.",
+        "reflect": "Condense older observations of a thread.",
+        "compact": "Replace old messages in the context by their observations.",
+        "index": "Check, rebuild or optimize the search index.",
+        "embeddings": "Show, create and replace vectors.",
+        "models": "Show models, their budget and calls; pause and resume them.",
+        "mcp": "Serve the memory over the Model Context Protocol.",
+        "serve": "Serve the memory over HTTP.",
+        "keys": "Add, list and revoke access keys of the HTTP server.",
+        "completion": "Print a shell completion script.",
+        "version": "Show the versions of Smara, Python and SQLite.",
+    },
 }
+"""The commands by what people do, in the order of their use."""
+UNLISTED = {
+    "complete": "List words and names that begin with a prefix.",
+    "hook": "Handle an event of an agent; agents call it.",
+}
+"""Commands that programs call."""
+COMMANDS = {name: text for group in (*GROUPS.values(), UNLISTED) for name, text in group.items()}
+FORMER = {"graph": "code"}
+"""Former names of commands, which work for one more release."""
 
 EXIT_CODES: tuple[tuple[type[SmaraError], int], ...] = (
     (NotFoundError, 3),
@@ -91,13 +110,15 @@ _CALLED_BARE: Any = getattr(
 # Commands that share a module with their noun; every other command has a module of its own name.
 _MODULES = {
     "threads": "messages", "compact": "messages", "observe": "observations",
-    "reflect": "observations", "receipts": "context", "init": "setup", "projects": "status",
-    "version": "status", "index": "doctor", "hook": "worker", "embeddings": "models",
-    "complete": "search", "completion": "status", "import": "import_files",
+    "reflect": "observations", "receipts": "context", "init": "setup",
+    "version": "projects", "index": "doctor", "hook": "worker", "embeddings": "models",
+    "complete": "search", "completion": "projects", "import": "import_files",
     "remember": "memories.change", "export": "privacy", "backup": "privacy",
     "restore": "privacy", "erase": "privacy", "copy": "privacy", "keys": "serve",
     "ui": "serve",
 }  # fmt: skip
+_TERMINAL = frozenset({"init", "setup", "status"})
+"""Commands of the package ``surfaces.terminal``."""
 
 
 class LazyGroup(click.Group):
@@ -107,16 +128,22 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if (name := FORMER.get(cmd_name)) is not None:
+            click.echo(f"`smara {cmd_name}` is now `smara {name}`.", err=True)
+            cmd_name = name
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"smara.surfaces.cli.commands.{_MODULES.get(cmd_name, cmd_name)}")
+        package = "terminal" if cmd_name in _TERMINAL else "cli.commands"
+        module = import_module(f"smara.surfaces.{package}.{_MODULES.get(cmd_name, cmd_name)}")
         command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         # From the table above, so that `smara --help` loads no command at all.
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        widest = max(map(len, COMMANDS))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:<{widest}}", text) for name, text in commands.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -128,7 +155,11 @@ class LazyGroup(click.Group):
             raise click.exceptions.Exit(0) from None
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    invoke_without_command=True,
+)
 @click.option(
     "--db",
     metavar="PATH|URL",
@@ -148,10 +179,12 @@ def cli(
 ) -> None:
     """Smara: one memory for coding agents.
 
-    It stores every message in full and finds it again in milliseconds.
-    Start with `smara demo`, or import past sessions with `smara import`.
+    Start with `smara init` in a repository. Without a command, `smara` shows
+    where you stand and what to do next.
     """
     ctx.obj = {"db": db, "project": project, "as_json": as_json, "verbose": verbose}
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(import_module("smara.surfaces.terminal.status").home_command)
 
 
 def run(arguments: list[str] | None = None) -> NoReturn:

@@ -5,6 +5,7 @@ It also completes and resolves the ids of threads, tasks, memories and messages.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ from smara.memory import Memory, open_memory
 from smara.messages.models import Message
 from smara.surfaces.cli import output
 
+_BEGINNING = re.compile(r"[0-9a-f]{4}[0-9a-f-]{0,31}(/|$)")
+"""A beginning of a UUID, which threads of agents have."""
 Command = Callable[..., Any]
 Reply = Iterator[Any]
 """A command's answer: it yields its data once, then prints the lines that people read."""
@@ -106,6 +109,9 @@ def common(function: Command) -> Command:
         call = Invocation(
             chosen["--db"], chosen["--project"], as_json or above.get("as_json", False)
         )
+        if isinstance(thread := options.get("thread_id"), str) and _BEGINNING.match(thread):
+            with call.memory() as memory:
+                options["thread_id"] = find_thread_id(memory, thread)
         call.answer(function(call, **options))
 
     return wrapped
@@ -215,12 +221,32 @@ def find_message(memory: Memory, message_id: str) -> Message:
     thread_id, _, seq = message_id.rpartition(":")
     if not thread_id or not seq.isdigit():
         return memory.messages.get(message_id)
+    thread_id = find_thread_id(memory, thread_id)
     found = memory.messages.list(thread_id=thread_id, after=int(seq) - 1, limit=1)
     if not found or found[0].seq != int(seq):
         raise NotFoundError(
             f"Thread {thread_id!r} has no message {seq}. `smara messages list` shows what it has."
         )
     return found[0]
+
+
+def find_thread_id(memory: Memory, given: str) -> str:
+    """Return the id of the one thread that a beginning names.
+
+    What begins no thread stays as it was given. ``3f0c1a7e/agent-9b2c`` is a sub-agent of a
+    session.
+
+    Raises:
+        InvalidInputError: If it begins several.
+    """
+    head, _, tail = given.partition("/")
+    if not _BEGINNING.match(given) or memory.threads.find(given):
+        return given
+    found = [each for each in memory.threads.beginning(head) if each.partition("/")[2] == tail]
+    if len(found) > 1:
+        names = ", ".join(found[:3])
+        raise InvalidInputError(f"{given!r} begins several threads: {names}. Give more of it.")
+    return found[0] if found else given
 
 
 def find_task_id(memory: Memory, given: str | None) -> str | None:

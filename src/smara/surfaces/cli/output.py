@@ -7,8 +7,10 @@ to standard error, and only when a person is watching.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -21,6 +23,7 @@ from smara import texts
 from smara.core.extract import one_line
 
 SCHEMA = 1
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 _JOINERS = "\u200c\u200d"  # scripts and emoji need them, and they move no other text
 
 
@@ -52,6 +55,11 @@ def say(*lines: str, **style: Any) -> None:
         click.echo(click.style(clean, **style) if is_styled else clean)
 
 
+def sentence(*texts: str, others: str = "") -> None:
+    """Print sentences, wrapped on a terminal; ``others`` begins each further line."""
+    say(*(paragraph(each, "", others) if is_terminal() else each for each in texts))
+
+
 def printable(text: str, stream: TextIO | None = None) -> str:
     """Return the text without control sequences and unencodable characters."""
     shown = (
@@ -80,16 +88,26 @@ def is_terminal() -> bool:
 
 
 def table(
-    columns: Sequence[str], rows: Sequence[Sequence[Any]], folding: Sequence[str] = ()
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    folding: Sequence[str] = (),
+    wide: Sequence[str] = (),
 ) -> None:
     """Print a table on a terminal, tab-separated lines in a pipe.
 
-    The columns in ``folding`` share the space that the others leave; numbers align right.
+    The columns in ``folding`` share the space that the others leave; numbers align right. Those in
+    ``wide``, the least important last, are left out of a terminal that has no space for them.
     """
     if not is_terminal():
         for line in (columns, *rows):
             row(line)
         return
+    for name in reversed(wide):
+        if _least_width(columns, rows, folding) <= shutil.get_terminal_size().columns:
+            break
+        kept = [position for position, each in enumerate(columns) if each != name]
+        columns = [columns[each] for each in kept]
+        rows = [[line[each] for each in kept] for line in rows]
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -111,6 +129,19 @@ def table(
     Console().print(drawn)
 
 
+def _least_width(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], folding: Sequence[str]
+) -> int:
+    """Return the width at which a table can be read: 24 cells for a text that folds."""
+    widest = [
+        max(len(_cell(each)) for each in column) for column in zip(columns, *rows, strict=True)
+    ]
+    return sum(
+        2 + (min(24, each) if name in folding else each)
+        for name, each in zip(columns, widest, strict=True)
+    )
+
+
 def row(values: Iterable[Any]) -> None:
     """Print one tab-separated line, for a pipe."""
     cells = (_cell(value).replace("\t", " ").splitlines() for value in values)
@@ -127,7 +158,7 @@ def facts(rows: Sequence[tuple[str, str]]) -> None:
         if not is_terminal():
             row((name, value))
         elif value:
-            say(f"{name:<{width}}{value}")
+            sentence(f"{name:<{width}}{value}", others=" " * width)
 
 
 def _cell(value: Any) -> str:
@@ -169,10 +200,31 @@ moment = partial(texts.moment, is_local=True)
 """Return a time as text, in the local time zone."""
 
 
+def when(milliseconds: int) -> str:
+    """Return a time as people say it; in a pipe, and after a week, the time itself."""
+    seconds = time.time() - milliseconds / 1000
+    if not is_terminal() or not 0 <= seconds < 7 * 86_400:
+        return moment(milliseconds)[: 10 if is_terminal() else None]
+    for unit, name in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
+        if seconds >= unit:
+            return f"{count(int(seconds // unit), name)} ago"
+    return "just now"
+
+
+def short(name: str) -> str:
+    """Return the beginning of a UUID that tells it from others; in a pipe, all of it.
+
+    A UUID of version 7 begins with its time: the milliseconds tell two sessions apart.
+    """
+    if not is_terminal() or not (found := _UUID.match(name)):
+        return name
+    return name[: 13 if found[1] == "7" else 8] + name[36:]
+
+
 def message_head(message: Any) -> str:
     """Return who said a message or a hit, where and when."""
     return texts.message_head(
-        message.role, message.thread_id, message.seq, message.created_at, is_local=True
+        message.role, short(message.thread_id), message.seq, message.created_at, is_local=True
     )
 
 

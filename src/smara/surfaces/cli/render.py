@@ -352,7 +352,7 @@ def print_walk(walk: ImpactWalk, one: str, many: str, is_backward: bool) -> None
     output.say(f"{walk_size(walk, one, many)}.")
     if walk.total:
         output.say()
-        output.table(WALK_COLUMNS, rows, folding=("where", "name", "how"))
+        output.table(WALK_COLUMNS, rows, folding=("where", "name", "how"), wide=("name", "weight"))
     if walk.is_cut:
         output.say("", f"{len(walk.reached)} of {walk.total} shown; --limit shows more.", dim=True)
 

@@ -303,17 +303,17 @@ def _learning() -> Iterator[Route]:
 
 def _upkeep() -> Iterator[Route]:
     """Yield the routes of the code and of the store itself."""
-    yield Route("GET", "/graph/status", "code.status", without=("root",))
-    yield Route("GET", "/graph/trees", "code.trees", "trees")
-    yield Route("POST", "/graph/index", "code.index", without=("root", "scip", "workers"))
-    yield Route("GET", "/graph/locate", "code.locate", "places")
+    yield Route("GET", "/code/status", "code.status", without=("root",))
+    yield Route("GET", "/code/trees", "code.trees", "trees")
+    yield Route("POST", "/code/index", "code.index", without=("root", "scip", "workers"))
+    yield Route("GET", "/code/locate", "code.locate", "places")
     for verb in ("find", "impact", "deps", "callers", "tests_for", "symbol"):
-        path, noun = f"/graph/{verb.replace('_', '-')}", "nodes" if verb == "find" else ""
+        path, noun = f"/code/{verb.replace('_', '-')}", "nodes" if verb == "find" else ""
         yield Route("GET", path, f"code.asking.{verb}", noun)
     for verb in ("cycles", "entry_points", "hotspots", "modules", "cochange"):
-        path = f"/graph/{verb.replace('_', '-')}"
+        path = f"/code/{verb.replace('_', '-')}"
         yield Route("GET", path, f"code.asking.{verb}", verb.replace("entry_points", "entryPoints"))
-    yield Route("GET", "/graph/map", "code.asking.map")
+    yield Route("GET", "/code/map", "code.asking.map")
 
     yield Route("GET", "/embeddings", "embeddings.status")
     yield Route("POST", "/embeddings/update", "embeddings.embed_pending")
@@ -363,6 +363,8 @@ class Router:
         """Return a path's routes by method, and its values."""
         segments = raw_path.partition(b"?")[0].removeprefix(b"/").split(b"/")
         texts = [unquote_to_bytes(each).decode("utf-8", "replace") for each in segments]
+        if texts[0] == "graph":  # the name of "code" before; for one more release
+            texts[0] = "code"
         return self._walk(self._root, texts, []) or ({}, [])
 
     def _walk(

@@ -62,19 +62,20 @@ def sessions(call: Invocation, limit: int) -> Reply:
         columns,
         [
             (
-                each.session_id,
+                output.short(each.session_id),
                 each.agent,
                 each.state,
                 each.type or "",
                 each.outcome or "",
                 each.events,
                 each.promoted,
-                output.moment(each.last_event_at),
+                output.when(each.last_event_at),
                 each.why,
             )
             for each in found
         ],
-        folding=("session", "why"),
+        folding=("why",),
+        wide=("outcome", "last event", "type", "events", "learned", "state"),
     )
 
 
@@ -101,7 +102,7 @@ def signals(call: Invocation, session_id: str, show_all: bool) -> Reply:
         result = f"{output.count(session.events, 'event')}; not finalized yet."
     else:
         result = f"{session.type}, {session.outcome} ({session.why}); {session.promoted} learned."
-    output.say(f"{session.session_id}: {result}", bold=True)
+    output.say(f"{output.short(session.session_id)}: {result}", bold=True)
     shown = [each for each in found if show_all or each.verdict in ("promoted", "known", "refused")]
     for each in shown:
         taint = f" [{', '.join(each.taint)}]" if each.taint else ""
@@ -138,7 +139,7 @@ def finalize(call: Invocation, session_id: str | None) -> Reply:
     else:
         output.say(
             f"{output.count(count, 'new memory', 'new memories')}. "
-            f"`smara behavior signals {session_id} --all` explains."
+            f"`smara behavior signals {output.short(session_id)} --all` explains."
         )
 
 
@@ -189,6 +190,7 @@ def habits(call: Invocation, path: str | None, limit: int) -> Reply:
         ("files", "sessions", "both changed", "apart", "first", "kinds of work"),
         rows,
         folding=("files",),
+        wide=("both changed", "apart", "first", "kinds of work"),
     )
     for failure in failures:
         fix = f"; {failure.how}: {failure.fix}" if failure.how else ""

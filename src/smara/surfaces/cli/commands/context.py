@@ -240,8 +240,7 @@ _HOW = {
 
 
 _COLUMNS = ("receipt", "when", "point", "agent", "session", "what", "tokens", "state", "saved")
-_ONLY_WIDE = ("when", "agent", "session", "saved")
-_WIDE = 120
+_ONLY_WIDE = ("when", "agent", "saved", "session")
 """A narrower terminal shows only the columns about the text."""
 
 
@@ -288,25 +287,23 @@ def list_receipts(call: Invocation, session_id: str | None, limit: int, offset: 
             "No receipts yet. `smara context preview` shows what a session would start with."
         )
         return
-    wide = not output.is_terminal() or output.terminal_width(200) >= _WIDE
-    names = _COLUMNS if wide else tuple(name for name in _COLUMNS if name not in _ONLY_WIDE)
     rows = []
     for each in page:
         first = one_line(next((item.text for item in each.items if item.text), ""), 48)
         more = f" + {len(each.items) - 1}" if len(each.items) > 1 else ""
         row = {
             "receipt": each.id,
-            "when": output.moment(each.at),
+            "when": output.when(each.at),
             "point": _POINTS[each.point],
             "agent": each.agent,
-            "session": each.session_id[:13],
+            "session": output.short(each.session_id),
             "what": first + more,
             "tokens": each.tokens,
             "state": _state(each),
             "saved": each.saved_tokens or "",
         }
-        rows.append([row[name] for name in names])
-    output.table(names, rows, folding=("what", "state"))
+        rows.append([row[name] for name in _COLUMNS])
+    output.table(_COLUMNS, rows, folding=("what", "state"), wide=_ONLY_WIDE)
     if output.is_terminal():
         output.say(
             "",

@@ -136,7 +136,7 @@ def _print_git(report: GitReport) -> None:
         f"{report.cut:,} older ones skipped; use a larger --limit." if report.cut else "",
         "" if report.is_all else "Older commits were not read.",
         f"Counted files that change together in {warmed}." if report.warmed_commits else "",
-        f"The code ({files}) was not indexed; use --code or `smara graph index`."
+        f"The code ({files}) was not indexed; use --code or `smara code index`."
         if report.left_for_later
         else "",
     ]

@@ -44,15 +44,16 @@ def list_threads(call: Invocation, resource: str | None, kind: str | None, limit
         ("thread", "kind", "messages", "last used", "title"),
         [
             (
-                thread.id,
+                output.short(thread.id),
                 thread.kind,
                 thread.message_count,
-                output.moment(thread.updated_at),
+                output.when(thread.updated_at),
                 one_line(thread.title or "", 80),
             )
             for thread in threads
         ],
-        folding=("thread", "title"),
+        folding=("title",),
+        wide=("kind",),
     )
 
 

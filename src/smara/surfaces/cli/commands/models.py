@@ -93,7 +93,7 @@ def calls(call: Invocation, limit: int) -> Reply:
         ["started", "purpose", "model", "outcome", "read", "written", "dollars"],
         [
             (
-                output.moment(each.started_at),
+                output.when(each.started_at),
                 each.purpose,
                 each.model,
                 each.reason or each.outcome,
@@ -104,6 +104,7 @@ def calls(call: Invocation, limit: int) -> Reply:
             for each in found
         ],
         folding=["model"],
+        wide=["written", "read"],
     )
 
 

@@ -145,7 +145,8 @@ def list_observations(
     if output.is_terminal():
         for shape in shapes:
             # A table of nine columns would leave the text no space.
-            output.say(observation_head(shape, is_local=True), bold=True)
+            thread = {"threadId": output.short(shape.get("threadId") or "")}
+            output.say(observation_head({**shape, **thread}, is_local=True), bold=True)
             output.say(output.paragraph(one_line(shape["text"]), "   ", "   "))
             hedge = (shape["code"] or {}).get("hedge")
             if hedge is not None:

@@ -47,7 +47,7 @@ def backup_command(call: Invocation, file: str | None) -> Reply:
         report = memory.privacy.backup(name)
         lacks = memory.transcripts.status().copy_lines()
     yield camel_case(report)
-    output.say(
+    output.sentence(
         f"Wrote {report.path} ({output.size(report.size_bytes)}) and checked it:"
         f" {_summary(report.counts)}.",
         f"Restore it with `smara restore {name}`.",
@@ -71,9 +71,9 @@ def restore_command(call: Invocation, file: str, yes: bool) -> Reply:
             click.confirm(f"Restore {file} to {memory.path}?", abort=True, err=True)
         report = memory.privacy.restore(file)
     yield camel_case(report)
-    output.say(f"Restored {file}: {_summary(report.counts)}.")
+    output.sentence(f"Restored {file}: {_summary(report.counts)}.")
     if report.saved_as:
-        output.say(f"What was there before is in {report.saved_as}.")
+        output.sentence(f"What was there before is in {report.saved_as}.")
     if report.undone_erases:
         output.warn(
             [
@@ -296,7 +296,7 @@ def _archive(call: Invocation, file: str | None, **selection: Any) -> Reply:
         report = memory.privacy.export(name, **selection)
         lacks = memory.transcripts.status().copy_lines()
     yield camel_case(report)
-    output.say(
+    output.sentence(
         f"Wrote {report.path} ({output.size(report.size_bytes)}): {_summary(report.counts)}"
         f" of {output.count(len(report.projects), 'project')}.",
         *lacks,

@@ -169,7 +169,7 @@ def _reply_threads(answer: ThreadAnswer) -> Reply:
     if not answer:
         click.echo(NOTHING_FOUND, err=True)
         output.print_nearest(
-            f"{each.thread_id} · {each.score:.2f}: {one_line(each.title or '', 50)}"
+            f"{output.short(each.thread_id)} · {each.score:.2f}: {one_line(each.title or '', 50)}"
             for each in answer.nearest
         )
         return
@@ -179,13 +179,13 @@ def _reply_threads(answer: ThreadAnswer) -> Reply:
             (
                 each.rank,
                 f"{each.score:.2f}",
-                each.thread_id,
+                output.short(each.thread_id),
                 one_line(each.title or "", 50),
                 "; ".join(each.why),
             )
             for each in answer
         ],
-        folding=("thread", "title", "why"),
+        folding=("title", "why"),
     )
 
 
@@ -270,13 +270,13 @@ def _print_hit(hit: Hit, shape: dict[str, Any], full: bool, explain: bool) -> No
 def _place(hit: Hit) -> str:
     """Return where a hit is: in a thread, or the id and the state of a record."""
     if hit.seq is not None:
-        return f"{hit.thread_id}:{hit.seq}"
+        return f"{output.short(str(hit.thread_id))}:{hit.seq}"
     if hit.source == "task":
         return dotted(hit.metadata.get("shortId", hit.id), hit.metadata.get("status"))
     if hit.source == "code":
         stale = "the file has changed" if hit.metadata.get("isStale") else ""
         return dotted(hit.title, stale, hit.id)
-    return hit.thread_id or hit.id
+    return output.short(hit.thread_id or hit.id)
 
 
 def _score(hit: Hit) -> str:

@@ -128,7 +128,7 @@ def worker_command(
             f"{output.count(done.embedded, 'vector')} created" if done.embedded else "",
             f"{output.count(done.learned, 'learning job')} done" if done.learned else "",
         ]
-        output.say(f"{', '.join(filter(None, parts))}.")
+        output.sentence(f"{', '.join(filter(None, parts))}.")
         sys.stdout.flush()
 
     with call.memory() as memory:
@@ -237,7 +237,7 @@ def hook_command(call: Invocation, agent: str, event: str | None, seconds: float
         "jobsDone": done.jobs_done,
         "jobsFailed": done.jobs_failed,
     }
-    output.say(
+    output.sentence(
         f"Imported {output.count(done.taken, 'event')} ({done.repeated:,} duplicates, "
         f"{done.unreadable:,} unreadable) and {output.count(done.messages, 'message')}; "
         f"{output.count(done.jobs_done, 'job')} done, {done.jobs_failed:,} failed."

@@ -1,4 +1,4 @@
-"""``smara graph impact`` and the other questions about code, from the command line."""
+"""``smara code impact`` and the other questions about code, from the command line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def indexed(db: str, shop: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_impact_has_depths_paths_and_confidences(indexed):
-    found = smara("graph", "impact", "Store.get", "--json").data
+    found = smara("code", "impact", "Store.get", "--json").data
     first = found["reached"][0]
     assert (first["name"], first["depth"], first["via"][0]["kind"]) == (
         "shop/prices.py:price",
@@ -35,7 +35,7 @@ def test_impact_has_depths_paths_and_confidences(indexed):
     assert {"to", "kind", "line", "confidence", "source"} == set(first["via"][0])
     assert found["total"] == sum(found["byDepth"].values())
     assert (
-        smara("graph", "impact", "Store.get", "--depth", "1", "--json").data["total"]
+        smara("code", "impact", "Store.get", "--depth", "1", "--json").data["total"]
         < found["total"]
     )
 
@@ -53,9 +53,7 @@ def test_every_question_answers_in_json(indexed):
         "entries": [],
         "cochange": ["shop/store.py"],
     }
-    answers = {
-        name: smara("graph", name, *arguments, "--json") for name, arguments in asked.items()
-    }
+    answers = {name: smara("code", name, *arguments, "--json") for name, arguments in asked.items()}
     assert {name for name, said in answers.items() if said.code != 0} == set()
     assert answers["symbol"].data["name"] == "shop/store.py:Store"
     assert answers["map"].data["tokens"] <= 1_024
@@ -70,62 +68,62 @@ def test_every_question_answers_in_json(indexed):
 
 
 def test_a_pipe_gets_tab_separated_lines(indexed):
-    rows = smara("graph", "callers", "price").rows
+    rows = smara("code", "callers", "price").rows
     assert rows == [["1", "1.00", "shop/prices.py:10", "discount", "calls price"]]
 
 
 def test_a_terminal_gets_sentences_and_tables(indexed):
-    seen = plain(on_terminal("graph", "impact", "Store.get", columns=160).out)
+    seen = plain(on_terminal("code", "impact", "Store.get", columns=160).out)
     assert "shop/store.py:Store.get  method, lines 7-8" in seen
     assert "depend on it, in " in seen
     assert "calls price → calls Store.get" in seen
-    assert "Nothing depends on it." in plain(on_terminal("graph", "impact", "unused").out)
+    assert "Nothing depends on it." in plain(on_terminal("code", "impact", "unused").out)
 
 
 @pytest.mark.parametrize(
     ("picture", "begins"), [("dot", "digraph impact {"), ("mermaid", "flowchart LR")]
 )
 def test_impact_can_be_drawn(indexed, picture, begins):
-    said = smara("graph", "impact", "Store.get", "--picture", picture)
+    said = smara("code", "impact", "Store.get", "--picture", picture)
     assert said.out.startswith(begins)
     assert "shop/prices.py" in said.out.replace("#47;", "/")
     assert (
-        smara("graph", "impact", "Store.get", "--picture", picture, "--json")
+        smara("code", "impact", "Store.get", "--picture", picture, "--json")
         .data["text"]
         .startswith(begins)
     )
 
 
 def test_an_unknown_target_is_refused_with_what_is_close(indexed):
-    said = smara("graph", "impact", "discuont")
+    said = smara("code", "impact", "discuont")
     assert said.code == 3
     assert "Did you mean discount" in said.err
-    assert smara("graph", "impact", "discuont", "--json").envelope["error"]["code"] == "not_found"
+    assert smara("code", "impact", "discuont", "--json").envelope["error"]["code"] == "not_found"
 
 
 def test_code_that_is_not_indexed_says_what_to_do(db, shop, monkeypatch):
     monkeypatch.chdir(shop)
-    said = smara("graph", "impact", "price")
+    said = smara("code", "impact", "price")
     assert said.code == 3
-    assert "smara graph index" in said.err
+    assert "smara code index" in said.err
 
 
 def test_a_question_reads_what_was_saved_since_the_index(db, tmp_path, monkeypatch):
     root = write_shop(tmp_path.resolve() / "shop")
     monkeypatch.chdir(root)
-    assert smara("graph", "index").code == 0
+    assert smara("code", "index").code == 0
     (root / "shop" / "late.py").write_text(
         "from shop.prices import price\n\n\ndef late():\n    return price(1)\n"
     )
-    assert ["late", "calls price"] in [row[-2:] for row in smara("graph", "callers", "price").rows]
-    assert smara("graph", "locate", "late", "--json").data["files"][0]["path"] == "shop/late.py"
+    assert ["late", "calls price"] in [row[-2:] for row in smara("code", "callers", "price").rows]
+    assert smara("code", "locate", "late", "--json").data["files"][0]["path"] == "shop/late.py"
 
 
 def test_an_index_is_forgotten_by_its_folder_or_when_that_is_gone(indexed, shop, tmp_path):
-    assert smara("graph", "forget", "--gone").out == "No indexed folder of this project is gone.\n"
+    assert smara("code", "forget", "--gone").out == "No indexed folder of this project is gone.\n"
     assert (
-        smara("graph", "forget", str(tmp_path)).out
+        smara("code", "forget", str(tmp_path)).out
         == f"{tmp_path} is not indexed in this project.\n"
     )
-    assert smara("graph", "forget", "--json").data == {"forgotten": [str(shop)]}
-    assert smara("graph", "status", "--json").data["state"] == "none"
+    assert smara("code", "forget", "--json").data == {"forgotten": [str(shop)]}
+    assert smara("code", "status", "--json").data["state"] == "none"

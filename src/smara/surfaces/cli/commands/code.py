@@ -1,4 +1,4 @@
-"""Define `smara graph`: index the code and query its graph."""
+"""Define `smara code`: index the code and query its graph."""
 
 from __future__ import annotations
 
@@ -275,6 +275,7 @@ def entries(call: Invocation, limit: int) -> Reply:
         ("where", "name", "why", "reaches"),
         [(place(each.node), each.node.qualname, each.why, each.reaches) for each in found],
         folding=("where", "name"),
+        wide=("reaches",),
     )
 
 
@@ -291,7 +292,7 @@ def cochange(call: Invocation, file: str, limit: int) -> Reply:
     output.table(
         ("confidence", "together", "file", "last"),
         [
-            (f"{each.confidence:.0%}", each.together, each.path, output.moment(each.last_at))
+            (f"{each.confidence:.0%}", each.together, each.path, output.when(each.last_at))
             for each in found
         ],
         folding=("file",),
@@ -395,13 +396,14 @@ def locate(call: Invocation, text: str, limit: int, tests: bool) -> Reply:
         ("score", "place", "in", "why"),
         [(f"{each.score:.2f}", each.citation, each.name, "; ".join(each.why)) for each in found],
         folding=("place", "in", "why"),
+        wide=("in",),
     )
 
 
-graph_command = click.Group("graph", help="Index the code and query its dependencies.")
+code_command = click.Group("code", help="Index the code and query its dependencies.")
 
 
-@graph_command.command("index")
+@code_command.command("index")
 @click.argument("root", required=False, type=click.Path(exists=True, file_okay=False))
 @click.option("--full", is_flag=True, help="Read all files again, changed or not.")
 @click.option(
@@ -428,7 +430,7 @@ def index(call: Invocation, root: str | None, full: bool, scip: str | None) -> R
         output.say(f"Skipped: {_counted(report.skipped)}.")
 
 
-@graph_command.command("status")
+@code_command.command("status")
 @click.argument("root", required=False, type=click.Path(file_okay=False))
 @click.option("--all", "is_all", is_flag=True, help="Show all indexed folders of the project.")
 @common
@@ -457,7 +459,7 @@ def status(call: Invocation, root: str | None, is_all: bool) -> Reply:
     ]
     yield {"trees": shown} if is_all else shown[0]
     for each in found:
-        gone = "" if os.path.isdir(each.root) else " (gone; run `smara graph forget --gone`)"
+        gone = "" if os.path.isdir(each.root) else " (gone; run `smara code forget --gone`)"
         facts = [
             ("root", each.root + gone),
             ("state", each.state + (f" ({each.note})" if each.note else "")),
@@ -472,10 +474,10 @@ def status(call: Invocation, root: str | None, is_all: bool) -> Reply:
             ]
         output.facts(facts)
     if not found:
-        output.say("No code is indexed in this project. Run `smara graph index`.")
+        output.say("No code is indexed in this project. Run `smara code index`.")
 
 
-@graph_command.command("watch")
+@code_command.command("watch")
 @click.argument("root", required=False, type=click.Path(exists=True, file_okay=False))
 @click.option(
     "--seconds",
@@ -507,7 +509,7 @@ def watch(call: Invocation, root: str | None, seconds: float | None) -> Reply:
     yield {"updates": [_report_json(report) for report in seen]}
 
 
-@graph_command.command("forget")
+@code_command.command("forget")
 @click.argument("root", required=False, type=click.Path(file_okay=False))
 @click.option(
     "--gone", is_flag=True, help="Remove the indexes of all deleted folders of the project."
@@ -535,7 +537,7 @@ def forget(call: Invocation, root: str | None, gone: bool) -> Reply:
 
 
 for _each in (*QUERIES, locate):
-    graph_command.add_command(_each)
+    code_command.add_command(_each)
 
 
 def _summary(report: IndexReport) -> str:
