@@ -121,7 +121,7 @@ class Commits:
         return CommitReport(added, total, dropped, is_all=is_all)
 
     def status(self) -> CommitStatus:
-        """Return how many commits are kept, and how many are not read yet."""
+        """Count the commits that are stored and those still to read."""
         with self._store.database.read() as session:
             state = self._store.state(session)
         root, since = self._root(), f"{state.head}..HEAD" if state.head else "HEAD"

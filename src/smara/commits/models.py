@@ -111,10 +111,10 @@ class CommitReport:
 
 @dataclass(frozen=True, slots=True)
 class CommitStatus:
-    """How much of the history is kept.
+    """The state of the stored history.
 
     Attributes:
-        total: How many commits are kept.
+        total: How many commits are stored.
         behind: How many commits of the checked-out history are not read yet.
         is_all: False when older commits were beyond the limit.
     """

@@ -105,9 +105,9 @@ def table(
     for name in reversed(wide):
         if _least_width(columns, rows, folding) <= shutil.get_terminal_size().columns:
             break
-        kept = [position for position, each in enumerate(columns) if each != name]
-        columns = [columns[each] for each in kept]
-        rows = [[line[each] for each in kept] for line in rows]
+        left = [position for position, each in enumerate(columns) if each != name]
+        columns = [columns[each] for each in left]
+        rows = [[line[each] for each in left] for line in rows]
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -201,7 +201,10 @@ moment = partial(texts.moment, is_local=True)
 
 
 def when(milliseconds: int) -> str:
-    """Return a time as people say it; in a pipe, and after a week, the time itself."""
+    """Return a time such as "3 hours ago".
+
+    In a pipe, and after a week, it is the time itself.
+    """
     seconds = time.time() - milliseconds / 1000
     if not is_terminal() or not 0 <= seconds < 7 * 86_400:
         return moment(milliseconds)[: 10 if is_terminal() else None]
@@ -212,9 +215,9 @@ def when(milliseconds: int) -> str:
 
 
 def short(name: str) -> str:
-    """Return the beginning of a UUID that tells it from others; in a pipe, all of it.
+    """Return the beginning of a UUID that tells it from others.
 
-    A UUID of version 7 begins with its time: the milliseconds tell two sessions apart.
+    In a pipe it is the whole id. A UUID of version 7 begins with its time: the milliseconds tell two sessions apart.
     """
     if not is_terminal() or not (found := _UUID.match(name)):
         return name

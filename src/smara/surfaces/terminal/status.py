@@ -1,4 +1,4 @@
-"""Define bare `smara` and `smara status`: what is known and how current it is."""
+"""Define bare `smara` and `smara status`: show where one stands."""
 
 from __future__ import annotations
 
