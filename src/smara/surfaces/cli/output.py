@@ -217,7 +217,8 @@ def when(milliseconds: int) -> str:
 def short(name: str) -> str:
     """Return the beginning of a UUID that tells it from others.
 
-    In a pipe it is the whole id. A UUID of version 7 begins with its time: the milliseconds tell two sessions apart.
+    In a pipe it is the whole id. A UUID of version 7 begins with its time: the milliseconds tell
+    two sessions apart.
     """
     if not is_terminal() or not (found := _UUID.match(name)):
         return name
