@@ -649,7 +649,13 @@ class AsyncMemories:
         **changes: Any,
     ) -> TypedMemory: ...
     async def accept_all(
-        self, *, session_id: str | None = ..., by: By = ..., actor: str | None = ...
+        self,
+        *,
+        session_id: str | None = ...,
+        memory_ids: Sequence[str] | None = ...,
+        dry_run: bool = ...,
+        by: By = ...,
+        actor: str | None = ...,
     ) -> AcceptResult: ...
     async def reject(
         self, memory_id: str, why: str = ..., *, by: By = ..., **who: Any
@@ -1029,6 +1035,8 @@ class AsyncMoments:
         cwd: str = ...,
         files: Sequence[str] = ...,
         known_texts: Sequence[str] = ...,
+        accepted: Sequence[str] = ...,
+        most_tokens: int | None = ...,
     ) -> Injection: ...
     async def prepared(
         self, *, agent: str = ..., cwd: str = ..., known_texts: Sequence[str] = ...

@@ -95,9 +95,6 @@ class Window:
 
     def close(self) -> None:
         for context in self._contexts:
-            for page in context.pages:
-                # A tab that is closed while its stream is open waits for it, now and then for ever.
-                page.goto("about:blank")
             context.close()
 
 

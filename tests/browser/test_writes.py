@@ -93,6 +93,34 @@ def test_a_memory_is_accepted_by_a_key(window, store):
     assert tab.trouble == []
 
 
+def test_the_review_needs_no_mouse(window, store):
+    """Look at the effect, correct in the dialog, undo, tick, and accept what is ticked."""
+    tab = window.tab()
+    page = tab.open("/ui/review")
+    page.keyboard.press("j")
+    expect(page.locator("[data-effect-text]").first).to_contain_text("tokens")
+    page.keyboard.press("e")
+    expect(page.get_by_label("Statement")).to_be_focused()
+    assert tab.violations() == []
+    page.get_by_label("Statement").fill("The worker of the cache retries five times, then stops.")
+    page.get_by_role("button", name="Save and accept").click()
+    expect(page.get_by_text("Nothing waits for you.")).to_be_visible()
+    with smara.open(store, project="default") as memory:
+        assert "five times" in memory.memories.get(window.examples["memories"]).content
+    page.keyboard.press("z")
+    expect(page.locator(".row")).to_have_count(1)
+    page.keyboard.press("j")
+    page.keyboard.press("s")
+    expect(page.get_by_role("checkbox")).to_be_checked()
+    page.keyboard.press("A")
+    expect(page.get_by_role("heading", name="Accept together")).to_be_visible()
+    page.get_by_role("button", name="Accept 1 memory").click()
+    expect(page.get_by_text("Nothing waits for you.")).to_be_visible()
+    with smara.open(store, project="default") as memory:
+        assert memory.memories.get(window.examples["memories"]).is_verified
+    assert tab.trouble == []
+
+
 def test_two_tabs_on_one_memory_lose_nothing(window, store):
     first = window.tab()
     second = window.beside(first.page.context)

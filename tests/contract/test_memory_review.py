@@ -106,6 +106,21 @@ def test_accept_all_takes_the_memories_of_one_session_when_asked(memories):
     assert len(memories.to_review()) == 1
 
 
+def test_accept_all_takes_those_that_are_named_and_a_dry_run_takes_none(memories):
+    chosen = learned(memories, "Refreshing fails when Redis is down")
+    learned(memories, "The build is slow on Windows")
+    tainted = learned(memories, "The API wants a header on every call", taint=["web"])
+    ids = [chosen.id, tainted.id]
+    plan = memories.accept_all(memory_ids=ids, dry_run=True)
+    assert [each.id for each in plan.accepted] == [chosen.id]
+    assert len(memories.to_review()) == 3
+    done = memories.accept_all(memory_ids=ids)
+    assert [each.id for each in done.accepted] == [chosen.id]
+    assert [each.id for each, _ in done.left] == [tainted.id]
+    assert len(memories.to_review()) == 2
+    assert memories.accept_all(memory_ids=[]).accepted == ()
+
+
 def test_each_of_those_accepted_together_is_undone_by_itself(memories):
     made = [learned(memories, f"Statement number {number} about it") for number in range(3)]
     memories.accept_all()

@@ -12,7 +12,7 @@ HOSTILE = '<script>alert("x")</script> and \u202eright to left\u200b'
 
 
 def fill(memory: smara.Memory) -> dict[str, str]:
-    """Fill a store; return an example's id by the first part of its page's address."""
+    """Fill a store; return an example's id by the start of its page's address."""
     message = memory.messages.add(thread_id="talk/1", role="user", content=f"hello {HOSTILE}")
     noted = memory.memories.add(
         "The worker of the cache retries four times before it gives up on a queue.",
@@ -24,12 +24,18 @@ def fill(memory: smara.Memory) -> dict[str, str]:
     memory.memories.remember("Never mock the database.")
     memory.tasks.add("Mend the door")
     assert noted is not None
-    return {"memories": noted.id, "sessions": "talk/1", "messages": message.id}
+    return {
+        "memories": noted.short_id,
+        "review": noted.short_id,
+        "review/session": "talk/1",
+        "sessions": "talk/1",
+        "messages": message.id,
+    }
 
 
 def addresses(examples: Mapping[str, str]) -> Iterator[tuple[PageSpec, str]]:
     """Yield every page with an address that shows something."""
     for spec in PAGES:
-        room = spec.path.split("/")[1]
+        room = spec.path.partition("/{")[0].strip("/")
         assert "{" not in spec.path or room in examples, f"fill() gives no example of {spec.path}"
         yield spec, re.sub(r"\{.*\}", examples.get(room, ""), f"/ui{spec.path}").rstrip("/")

@@ -143,7 +143,7 @@ def test_the_list_of_contradicted_memories_has_no_others(store, site, filled):
     with smara.open(store) as memory:
         memory.memories.mark_stale(filled["memories"], "the worker is gone", by="person")
     shown = site.get("/ui/memories.json?stale=1")["memories"]
-    assert [each["uuid"] for each in shown] == [filled["memories"]]
+    assert [each["id"] for each in shown] == [filled["memories"]]
     assert site.get("/ui.json")["stale"] == 1
 
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from smara.core.validate import one_of
-from smara.database.database import Session
+from smara.database.database import Session, marks
 from smara.errors import ConflictError, InvalidInputError
 from smara.knowledge import prepare
 from smara.knowledge import trust as levels
@@ -130,12 +130,20 @@ class MemoryReview(MemoryEditor):
             return _accept(turn, stored, prepare.edited_fields(stored.memory, changes)).memory
 
     def accept_all(
-        self, *, session_id: str | None = None, by: By = "person", actor: str | None = None
+        self,
+        *,
+        session_id: str | None = None,
+        memory_ids: Sequence[str] | None = None,
+        dry_run: bool = False,
+        by: By = "person",
+        actor: str | None = None,
     ) -> AcceptResult:
         """Confirm all that waits for review, of one session or of all.
 
         Args:
             session_id: Only what this session noted.
+            memory_ids: Only these, by their long ids.
+            dry_run: True to only report what would happen.
 
         Returns:
             What was accepted; and what is tainted, disputed or flagged and was left, with the
@@ -145,11 +153,12 @@ class MemoryReview(MemoryEditor):
             InvalidInputError: If an agent acts.
         """
         where, values = self._filter(needs_review=True, session_id=session_id)
-        rest = f" AND m.deprecated_at IS NULL{where} ORDER BY m.no LIMIT {_REVIEWED_AT_ONCE}"
+        only = "" if memory_ids is None else f" AND m.id IN ({marks(len(memory_ids)) or 'NULL'})"
+        rest = f" AND m.deprecated_at IS NULL{where}{only} ORDER BY m.no LIMIT {_REVIEWED_AT_ONCE}"
         accepted: list[TypedMemory] = []
         left: list[tuple[TypedMemory, str]] = []
         with self._journal.begin(actor, by=by) as turn:
-            for stored in self._store.select(turn.session, rest, values):
+            for stored in self._store.select(turn.session, rest, (*values, *(memory_ids or ()))):
                 memory = stored.memory
                 if memory.is_tainted:
                     why = f"it comes from {origins(memory.taint)}: look at it by itself"
@@ -160,7 +169,7 @@ class MemoryReview(MemoryEditor):
                     left.append((memory, "it was flagged as wrong"))
                 else:
                     turn.next_operation()
-                    accepted.append(_accept(turn, stored, {}).memory)
+                    accepted.append(memory if dry_run else _accept(turn, stored, {}).memory)
         return AcceptResult(tuple(accepted), tuple(left))
 
     def reject(

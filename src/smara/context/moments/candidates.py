@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from smara.context.models import BUDGETS
@@ -234,11 +235,16 @@ class MemoryFinder:
         return [*words, *self.memories.list(types=types, is_verified=False, limit=limit)]
 
     def for_start(
-        self, files: Sequence[str], cwd: str, known_texts: Sequence[str]
+        self,
+        files: Sequence[str],
+        cwd: str,
+        known_texts: Sequence[str],
+        accepted: Sequence[str] = (),
     ) -> list[MemoryCandidate]:
         """Return what a session may begin with, best first, nothing twice.
 
-        What the instruction files in ``known_texts`` say is left out.
+        What the instruction files in ``known_texts`` say is left out; ``accepted`` counts as
+        confirmed.
         """
         memories, most, root = self.memories, _READ_FOR_START, self.root()
         paths = [path for path in files if path]
@@ -258,6 +264,10 @@ class MemoryFinder:
             ),
         ):
             every.update((memory.id, memory) for memory in page)
+        every.update(
+            (each.id, replace(each, is_verified=True, needs_review=False, stale_at=None))
+            for each in map(memories.get, accepted)
+        )
         places = [names_of(path, root)[0] for path in paths]
         pool = [
             memory

@@ -376,6 +376,8 @@ class Moments(ReceiptKeeper):
         known_texts: Sequence[str],
         old_keys: set[str],
         deadline: Deadline,
+        accepted: Sequence[str] = (),
+        most_tokens: int | None = None,
     ) -> InjectionDraft | None:
         from smara.context.moments.start import StartRequest, start_draft
 
@@ -387,7 +389,10 @@ class Moments(ReceiptKeeper):
             files=files,
             known_texts=known_texts,
             old_keys=old_keys,
-            budget=most._replace(tokens=min(most.tokens, self._parts.settings.start_tokens)),
+            budget=most._replace(
+                tokens=min(most.tokens, most_tokens or self._parts.settings.start_tokens)
+            ),
+            accepted=accepted,
         )
         return start_draft(self._finder, self._parts.lately(), request, deadline=deadline)
 
@@ -406,6 +411,8 @@ class Moments(ReceiptKeeper):
         cwd: str = "",
         files: Sequence[str] = (),
         known_texts: Sequence[str] = (),
+        accepted: Sequence[str] = (),
+        most_tokens: int | None = None,
     ) -> Injection:
         """Return what a new session would begin with now; nothing is written.
 
@@ -416,6 +423,8 @@ class Moments(ReceiptKeeper):
             cwd: The folder it works in.
             files: The files at hand.
             known_texts: The agent's own instruction files; what they say is left out.
+            accepted: Memories in review, as if a person had accepted them.
+            most_tokens: The most tokens of a start, instead of the setting.
 
         Returns:
             The injection; its text is empty if there is nothing to say.
@@ -430,6 +439,8 @@ class Moments(ReceiptKeeper):
                 known_texts=known_texts,
                 old_keys=set(),
                 deadline=Deadline(self._parts.clock, float("inf")),
+                accepted=accepted,
+                most_tokens=most_tokens,
             )
         text, tokens, items = draft if draft is not None else ("", 0, ())
         return Injection(text, tokens, "start", items=items, source="startup", agent=agent)

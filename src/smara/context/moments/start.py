@@ -254,6 +254,7 @@ class StartRequest(NamedTuple):
     known_texts: Sequence[str]
     old_keys: set[str]
     budget: PointBudget
+    accepted: Sequence[str] = ()
 
 
 def start_draft(
@@ -270,12 +271,14 @@ def start_draft(
         deadline.check()
     candidates = [
         each
-        for each in finder.for_start(request.files, request.cwd, request.known_texts)
+        for each in finder.for_start(
+            request.files, request.cwd, request.known_texts, request.accepted
+        )
         if f"memory:{each.tellable.memory.id}" not in request.old_keys
     ]
     deadline.check()
-    count, review = finder.memories.totals().to_review, []
-    if count and f"review:{count}" not in request.old_keys:
+    count, review = finder.memories.totals().to_review - len(request.accepted), []
+    if count > 0 and f"review:{count}" not in request.old_keys:
         item = InjectionItem(
             "review",
             "review",

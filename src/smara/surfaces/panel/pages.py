@@ -7,32 +7,15 @@ shows is what its JSON twin gives, so that nothing is computed in a template.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from smara.memory import Memory
 from smara.surfaces.http.shape import Shaper, tag_of
+from smara.surfaces.panel.inbox import INBOX
+from smara.surfaces.panel.page import ROWS, Facts, PageSpec, Query, number
 
-Query: TypeAlias = Mapping[str, str]
-Facts: TypeAlias = dict[str, Any]
-ROWS = 50
 _MOST_MESSAGES = 40
 _MOST_COUNTED = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class PageSpec:
-    """Describes one page: where it is, how it looks, what it reads."""
-
-    path: str
-    """Its address, such as ``/memories/{id}``."""
-    template: str
-    read: Callable[[Memory, Query], Facts]
-    title: str
-    """Its heading in English; the catalogs translate it."""
-    key: str = ""
-    """The letter that leads to it after ``g``; a page without one is not in the navigation."""
 
 
 def today(memory: Memory, query: Query) -> Facts:
@@ -82,19 +65,6 @@ def health(active: int, to_review: int, stale: int, failures: int) -> Facts:
     return {
         "score": sum(points for _, points, _ in parts),
         "parts": [{"name": name, "points": points, "of": most} for name, points, most in parts],
-    }
-
-
-def review(memory: Memory, query: Query) -> Facts:
-    """Read the memories that wait for a person."""
-    offset = number(query, "offset")
-    page = memory.memories.to_review(limit=ROWS, offset=offset)
-    shape = Shaper(memory).shape
-    return {
-        "memories": [{**each, "etag": tag_of(record)} for each, record in _pairs(shape, page)],
-        "total": memory.memories.totals().to_review,
-        "offset": offset,
-        "next": page.next_offset,
     }
 
 
@@ -200,19 +170,9 @@ def operations(memory: Memory, query: Query) -> Facts:
     }
 
 
-def number(query: Query, name: str) -> int:
-    """Return a number of the address; 0 for anything else."""
-    given = query.get(name, "")
-    return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else 0
-
-
-def _pairs(shape: Callable[[Any], Any], page: Any) -> list[tuple[Facts, Any]]:
-    return list(zip(shape(page.memories), page.memories, strict=True))
-
-
 PAGES: tuple[PageSpec, ...] = (
     PageSpec("/", "today.html", today, "Today", key="t"),
-    PageSpec("/review", "review.html", review, "Review", key="r"),
+    *INBOX,
     PageSpec("/memories", "memories.html", memories, "Memories", key="m"),
     PageSpec("/memories/{id}", "memory.html", one_memory, "Memory"),
     PageSpec("/search", "search.html", search, "Search", key="s"),

@@ -32,11 +32,11 @@ from smara.core.clock import SystemClock
 from smara.core.dates import local_time, zone_of
 from smara.errors import SmaraError
 from smara.shapes import encodable
-from smara.surfaces.http.api import Api, Call, Caller, check_right, unknown
-from smara.surfaces.http.codec import decode
+from smara.surfaces.http.api import Api, Call, Caller, check_right, from_query, unknown
 from smara.surfaces.http.problem import Refusal
 from smara.surfaces.http.routes import ROUTE_OF
-from smara.surfaces.panel.pages import PAGES, PageSpec
+from smara.surfaces.panel.page import PageSpec
+from smara.surfaces.panel.pages import PAGES
 from smara.texts import code_word, evidence_place
 
 LANGUAGES = ("en", "fr")
@@ -92,7 +92,9 @@ class Panel:
 
     async def _read(self, spec: PageSpec, request: Request) -> dict[str, Any]:
         caller = Caller.of(request)
-        query = {**request.query_params, **request.path_params}
+        given = request.query_params
+        # A list of boxes that were ticked comes as one name with several values.
+        query = {name: ",".join(given.getlist(name)) for name in given} | request.path_params
 
         def read() -> dict[str, Any]:
             with self._api.memory(caller) as memory:
@@ -119,7 +121,10 @@ class Panel:
 
     async def _act(self, request: Request) -> Response:
         """Call a room's method with the fields of a form, and go back."""
-        form = {name: str(value) for name, value in (await request.form()).multi_items()}
+        fields: dict[str, list[str]] = {}
+        for name, value in (await request.form()).multi_items():
+            fields.setdefault(name, []).append(str(value))
+        form = {name: values[-1] for name, values in fields.items()}
         route = ROUTE_OF.get(form.pop("call", ""))
         back, match = form.pop("back", "/ui"), form.pop("etag", "") or None
         if route is None or not route.writes:
@@ -129,10 +134,7 @@ class Panel:
         named = route.signature.parameters
         if strange := set(form) - set(named):
             raise unknown(min(strange), named)
-        given = {
-            name: decode(named[name].hint, value, name, is_text=True)
-            for name, value in form.items()
-        }
+        given = {name: from_query(named[name].hint, fields[name], name) for name in form}
         call = Call(route, caller, given, cursor=None, match=match)
         answered = await self._api.in_thread(partial(self._api.answer, call))
         if answered.status == 409:

@@ -19,7 +19,8 @@ async function peek(row) {
 }
 
 function press(key, row) {
-  const target = (row ?? document).querySelector(`[data-key="${key}"]`);
+  const find = (place) => place?.querySelector(`[data-key="${CSS.escape(key)}"]`);
+  const target = find(row) ?? find([...document.querySelectorAll("#main :is(.banner, .acts)")].find((each) => !each.closest(".row") && find(each)));
   if (!target) return false;
   target.click();
   return true;
@@ -53,10 +54,34 @@ document.addEventListener("keydown", (event) => {
   };
   const act = acts[event.key];
   if (act) { if (act() !== false) event.preventDefault(); return; }
-  if (current() && press(event.key, current())) event.preventDefault();
+  if (event.key.length === 1 && press(event.key, current())) event.preventDefault();
+});
+
+// A link that is answered beside the page: the form of one memory.
+async function openDialog(link) {
+  const answer = await fetch(`${link.href}?peek=1`, { headers: { "HX-Request": "true" } }).catch(() => null);
+  if (!answer?.ok) { location.assign(link.href); return; }
+  const dialog = document.getElementById("dialog");
+  dialog.querySelector("div").innerHTML = await answer.text();
+  restoreDrafts();
+  dialog.showModal();
+  dialog.querySelector("textarea")?.focus();
+}
+
+// What accepting the row at hand would change is asked for once, when the row is reached.
+document.addEventListener("focusin", async (event) => {
+  const row = event.target.closest("[data-effect]");
+  const place = row?.querySelector("[data-effect-text]");
+  if (!place || place.textContent) return;
+  place.textContent = "…";
+  const answer = await fetch(row.dataset.effect).catch(() => null);
+  const tokens = answer?.ok ? (await answer.json()).effect.tokens : null;
+  place.textContent = tokens === null ? "" : `${place.dataset.effectText} ${tokens > 0 ? "+" : ""}${tokens} ${place.dataset.tokens}`;
 });
 
 document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[data-dialog]");
+  if (link && !event.ctrlKey && !event.metaKey) { event.preventDefault(); openDialog(link); return; }
   const opener = event.target.closest("[data-open]");
   if (opener) document.getElementById(opener.dataset.open).showModal();
   if (event.target.closest("[data-theme-switch]")) {
@@ -114,6 +139,7 @@ function show(answer, text) {
   const next = new DOMParser().parseFromString(text, "text/html");
   if (new URL(answer.url).pathname !== location.pathname || !next.getElementById("main")) { location.assign(answer.url); return; }
   history.replaceState(null, "", answer.url);
+  document.getElementById("dialog").close();
   document.getElementById("main").replaceWith(next.getElementById("main"));
   restoreDrafts();
   if (place >= 0) rows()[Math.min(place, rows().length - 1)]?.focus();
