@@ -586,6 +586,7 @@ class AsyncMemories:
         *,
         is_requested: bool = ...,
         places: Sequence[str] | None = ...,
+        trust_level: int | None = ...,
     ) -> builtins.list[Tellable]: ...
     async def audit(self, *, examples: int = ...) -> Audit: ...
     async def totals(self) -> MemoryTotals: ...
@@ -1036,7 +1037,7 @@ class AsyncMoments:
         files: Sequence[str] = ...,
         known_texts: Sequence[str] = ...,
         accepted: Sequence[str] = ...,
-        most_tokens: int | None = ...,
+        trust_level: int | None = ...,
     ) -> Injection: ...
     async def prepared(
         self, *, agent: str = ..., cwd: str = ..., known_texts: Sequence[str] = ...

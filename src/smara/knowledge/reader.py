@@ -420,6 +420,7 @@ class MemoryReader:
         *,
         is_requested: bool = False,
         places: Sequence[str] | None = (),
+        trust_level: int | None = None,
     ) -> builtins.list[Tellable]:
         """Return the memories that may be injected without being asked for.
 
@@ -429,6 +430,7 @@ class MemoryReader:
                 neither stale nor very unsure.
             places: The files, folders and modules at hand: without them what is about a module is
                 told on request alone. None for all places.
+            trust_level: The level of trust, instead of the one in force.
 
         Returns:
             In their order, each with the reservation that has to stand beside it.
@@ -437,7 +439,7 @@ class MemoryReader:
         if places is not None and not is_requested:
             memories = [memory for memory in memories if memory.applies_at(places)]
         with self._store.database.read() as session:
-            level = self._store.state(session).trust_level
+            level = trust_level or self._store.state(session).trust_level
             code = self._freshness(session, [memory.id for memory in memories])
         found = (
             find_tellable(memory, now, level, code=code.get(memory.id), is_requested=is_requested)

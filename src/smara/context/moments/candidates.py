@@ -240,6 +240,7 @@ class MemoryFinder:
         cwd: str,
         known_texts: Sequence[str],
         accepted: Sequence[str] = (),
+        trust_level: int | None = None,
     ) -> list[MemoryCandidate]:
         """Return what a session may begin with, best first, nothing twice.
 
@@ -287,7 +288,7 @@ class MemoryFinder:
         )
         names = {name for path in files for name in file_names(path, root)}
         found = []
-        for tellable in memories.tellable(pool[:_JUDGED], places=None):
+        for tellable in memories.tellable(pool[:_JUDGED], places=None, trust_level=trust_level):
             memory, line = tellable.memory, memory_line(tellable, is_grouped=True)
             nearness = int(names.isdisjoint(memory.files)) if memory.id in near else None
             cost = cost_of(line, BUDGETS["start"])

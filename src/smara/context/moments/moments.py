@@ -377,7 +377,7 @@ class Moments(ReceiptKeeper):
         old_keys: set[str],
         deadline: Deadline,
         accepted: Sequence[str] = (),
-        most_tokens: int | None = None,
+        trust_level: int | None = None,
     ) -> InjectionDraft | None:
         from smara.context.moments.start import StartRequest, start_draft
 
@@ -389,10 +389,9 @@ class Moments(ReceiptKeeper):
             files=files,
             known_texts=known_texts,
             old_keys=old_keys,
-            budget=most._replace(
-                tokens=min(most.tokens, most_tokens or self._parts.settings.start_tokens)
-            ),
+            budget=most._replace(tokens=min(most.tokens, self._parts.settings.start_tokens)),
             accepted=accepted,
+            trust_level=trust_level,
         )
         return start_draft(self._finder, self._parts.lately(), request, deadline=deadline)
 
@@ -412,7 +411,7 @@ class Moments(ReceiptKeeper):
         files: Sequence[str] = (),
         known_texts: Sequence[str] = (),
         accepted: Sequence[str] = (),
-        most_tokens: int | None = None,
+        trust_level: int | None = None,
     ) -> Injection:
         """Return what a new session would begin with now; nothing is written.
 
@@ -424,7 +423,7 @@ class Moments(ReceiptKeeper):
             files: The files at hand.
             known_texts: The agent's own instruction files; what they say is left out.
             accepted: Memories in review, as if a person had accepted them.
-            most_tokens: The most tokens of a start, instead of the setting.
+            trust_level: The level of trust, instead of the one in force.
 
         Returns:
             The injection; its text is empty if there is nothing to say.
@@ -440,7 +439,7 @@ class Moments(ReceiptKeeper):
                 old_keys=set(),
                 deadline=Deadline(self._parts.clock, float("inf")),
                 accepted=accepted,
-                most_tokens=most_tokens,
+                trust_level=trust_level,
             )
         text, tokens, items = draft if draft is not None else ("", 0, ())
         return Injection(text, tokens, "start", items=items, source="startup", agent=agent)

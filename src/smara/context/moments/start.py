@@ -255,6 +255,7 @@ class StartRequest(NamedTuple):
     old_keys: set[str]
     budget: PointBudget
     accepted: Sequence[str] = ()
+    trust_level: int | None = None
 
 
 def start_draft(
@@ -272,7 +273,11 @@ def start_draft(
     candidates = [
         each
         for each in finder.for_start(
-            request.files, request.cwd, request.known_texts, request.accepted
+            request.files,
+            request.cwd,
+            request.known_texts,
+            accepted=request.accepted,
+            trust_level=request.trust_level,
         )
         if f"memory:{each.tellable.memory.id}" not in request.old_keys
     ]

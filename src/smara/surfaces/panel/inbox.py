@@ -76,7 +76,7 @@ def session_end(memory: Memory, query: Query) -> Facts:
     thread = memory.threads.find(query["id"])
     trust = memory.memories.trust()
     form = FORMS[trust.level]
-    only = {"needs_review": True} if form == "toReview" else {}
+    only: dict[str, Any] = {"needs_review": True} if form == "toReview" else {}
     learned = memory.memories.list(session_id=query["id"], state="all", limit=ROWS, **only)
     receipts = memory.moments.receipts(session_id=query["id"])
     shape = Shaper(memory).shape
