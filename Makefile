@@ -55,6 +55,7 @@ format: $(STAMP) ## let ruff mend what it can
 faults: $(STAMP) ## the fault tests at their large counts, each test named as it ends, in about an hour
 	SMARA_FAULTS=large $(BIN)/python -m pytest -vv -n $(JOBS) --dist worksteal --durations 30 \
 	  tests/faults tests/migrations $(LARGE)
+	SMARA_TEST_POOLER=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m postgres tests/contract
 
 bench: $(STAMP) ## speed, as ratios to a bare baseline in the same run
 	SMARA_TEST_DURABLE=1 $(BIN)/python -m tests.with_postgres $(BIN)/python -m bench

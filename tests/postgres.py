@@ -150,14 +150,14 @@ def fresh_schema() -> Iterator[str]:
 
 
 @contextmanager
-def fresh_store() -> Iterator[str]:
+def fresh_store(is_pooled: bool = False) -> Iterator[str]:
     """The URL of a store that is up to date and empty; see :mod:`tests.postgres_stores`."""
     url, stores = _with_template(Path(os.environ[RUN_FOLDER])), _stores()
     store = stores.take(url)
     try:
-        yield _at(url, store.name)
+        yield pooled(_at(url, store.name)) if is_pooled else _at(url, store.name)
     finally:
-        stores.give_back(url, store)
+        stores.give_back(url, store, is_pooled)
 
 
 _TEMPLATE = "smara_template"

@@ -19,6 +19,11 @@ _OTHERS = (
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> "
     "pg_backend_pid()"
 )
+_END_POOLED = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+    " AND pid <> pg_backend_pid() AND state = 'idle'"
+)
+"""A pooler keeps its connections for the next client."""
 _SHAPE = """
 SELECT sum(hashtextextended(told, 0)) FROM (
   SELECT concat_ws(' ', c.oid, c.relname, c.relkind, c.relfilenode) AS told FROM pg_class c
@@ -62,9 +67,13 @@ class Stores:
             connection.execute(f"CREATE DATABASE {name} TEMPLATE {self.template}")
         return _described(psycopg.connect(database_of(url, name)), name)
 
-    def give_back(self, url: str, store: _Store) -> None:
+    def give_back(self, url: str, store: _Store, is_pooled: bool = False) -> None:
         """Empty a store for the next test, or drop it."""
         import psycopg
+
+        if is_pooled:
+            with store.connection.transaction():
+                store.connection.execute(_END_POOLED)
 
         store.uses += 1
         if store.uses < _MOST_USES and self._emptied(store):

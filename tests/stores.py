@@ -19,6 +19,8 @@ from tests import postgres
 
 BOTH = [pytest.param("sqlite"), pytest.param("postgres", marks=pytest.mark.postgres)]
 """For a fixture or a test that takes the kind of a store."""
+POOLED = pytest.param("pooled", marks=pytest.mark.postgres)
+"""PostgreSQL behind a pooler."""
 
 
 def new_file(path: Path) -> Path:
@@ -48,8 +50,11 @@ def empty_store(kind: str, folder: Path | None = None) -> Iterator[str]:
         with tempfile.TemporaryDirectory(prefix="smara-") as own:
             yield str(new_file(Path(own) / "smara.db"))
     else:
+        is_pooled = kind == "pooled" or bool(os.environ.get("SMARA_TEST_POOLER"))
         reason = postgres.missing()
+        if is_pooled and postgres.pooler() is None:
+            reason = "pgbouncer is not installed; `apt-get install pgbouncer`"
         if reason:
             pytest.skip(reason)
-        with postgres.fresh_store() as url:
+        with postgres.fresh_store(is_pooled) as url:
             yield url

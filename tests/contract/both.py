@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from smara.errors import NotFoundError, SmaraError
-from tests.stores import BOTH
+from tests.stores import BOTH, POOLED
 
-ON_BOTH = pytest.mark.parametrize("place", [*BOTH, pytest.param("http")], indirect=True)
-"""Put as ``pytestmark``: every test of the file runs on SQLite and on PostgreSQL; and over HTTP, if
-the file is one of ``tests.contract.served``.
+ON_BOTH = pytest.mark.parametrize("place", [*BOTH, POOLED, pytest.param("http")], indirect=True)
+"""Put as ``pytestmark``: every test of the file runs on SQLite and on PostgreSQL; and over HTTP
+or behind a pooler, if the file is one of ``tests.contract.served``.
 """
 
 EACH_DATABASE = [ON_BOTH, pytest.mark.usefixtures("uuids")]

@@ -1,5 +1,5 @@
-"""The contract runs on four implementations: SQLite, PostgreSQL, a server over HTTP, and the model
-that says what is right.
+"""The contract runs on five implementations: SQLite, PostgreSQL, PostgreSQL behind a pooler, a
+server over HTTP, and the model that says what is right.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests import stores
 from tests.contract import served
 from tests.contract.model import ModelMemory, Store
 
-KINDS = [*stores.BOTH, pytest.param("http"), pytest.param("model")]
+KINDS = [*stores.BOTH, stores.POOLED, pytest.param("http"), pytest.param("model")]
 
 
 class Place:
@@ -70,7 +70,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> I
     if kind == "model":
         yield from _closing(Place(kind, Store(), clock))
         return
-    with stores.empty_store("postgres" if kind == "postgres" else "sqlite", tmp_path) as address:
+    with stores.empty_store("sqlite" if kind == "http" else kind, tmp_path) as address:
+        kind = "postgres" if kind == "pooled" else kind
         yield from _closing(Place(kind, address if kind == "postgres" else Path(address), clock))
 
 

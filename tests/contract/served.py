@@ -1,6 +1,7 @@
 """Which suites of the contract run over HTTP too, and which of their tests cannot, with the reason.
 
-A test that is listed must fail: one that passes has to leave the list.
+A test that is listed must fail: one that passes has to leave the list. Some suites also run on
+PostgreSQL behind a pooler; all do with SMARA_TEST_POOLER=1, which `make faults` sets.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ SUITES = frozenset(
         "test_task_search", "test_task_walls", "test_tasks", "test_threads", "test_working",
     }
 )  # fmt: skip
+POOLED = frozenset({"test_idempotency", "test_leases", "test_task_claims", "test_threads"})
 REASONS = {
     "function": "it hands an object of this process to the memory",
     "inside": "it looks behind the memory, at its stores or its rooms",
@@ -119,17 +121,17 @@ def switchboard() -> Switchboard:
 
 
 def select(items: list[pytest.Item]) -> None:
-    """Drop the tests over HTTP of other suites, and mark those that differ."""
+    """Drop the tests over HTTP or a pooler of other suites, and mark those that differ."""
     kept = []
     for item in items:
         call = getattr(item, "callspec", None)
-        if call is None or call.params.get("place") != "http":
-            kept.append(item)
-            continue
+        kind = call.params.get("place") if call else None
         suite = item.module.__name__.rpartition(".")[2]  # type: ignore[attr-defined]
-        if suite not in SUITES:
+        if suite not in {"http": SUITES, "pooled": POOLED}.get(str(kind), {suite}):
             continue
         kept.append(item)
+        if kind != "http":
+            continue
         values = item.name.partition("[")[2].removesuffix("]")
         others = values.removesuffix("-http").removeprefix("http-")
         name = f"{suite}.{item.originalname}"  # type: ignore[attr-defined]
