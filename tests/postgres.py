@@ -254,6 +254,12 @@ def _serve(folder: Path) -> subprocess.Popen[bytes]:
         check=True,
         **quiet,
     )
+    return start_server(programs, data, folder)
+
+
+def start_server(programs: Path, data: Path, folder: Path) -> subprocess.Popen[bytes]:
+    """Start a server on a data folder, with its socket in another folder."""
+    quiet = {"stdout": subprocess.DEVNULL, "stdin": subprocess.DEVNULL, "cwd": "/", **_account()}
     options = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
     with open(folder / "log", "wb") as written:
         server = subprocess.Popen(
@@ -352,7 +358,7 @@ def _wait_until_ready(
     deadline = time.monotonic() + 600
     while time.monotonic() < deadline and server.poll() is None:
         marker = data / "postmaster.pid"
-        # While it is being written the file may be empty.
+        # While it is being written the file may be empty; a replica says "standby" first.
         if marker.exists() and marker.read_text().rstrip().endswith("ready"):
             return
         time.sleep(0.02)

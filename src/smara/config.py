@@ -42,6 +42,10 @@ class Settings:
     """
     busy_timeout_seconds: float = 30.0
     """How long a write waits for another process."""
+    replica_url: str | None = None
+    """A streaming replica of the PostgreSQL in ``db``; searches use it while it is up to date."""
+    replica_lag_seconds: float = 5.0
+    """By how much writes of other processes may be missed on the replica."""
     token_model: str = "o200k_base"  # noqa: S105 - the name of an encoding
     """Model or encoding that token counts are made for."""
     compact_every_messages: int = 10

@@ -615,7 +615,7 @@ def open_database(settings: Settings, vfs: str | None = None) -> Database:
     """Open the database that the settings name; it is not migrated yet.
 
     Args:
-        settings: The settings; `db`, `durability` and `busy_timeout_seconds` are used.
+        settings: The settings; those of storage are used.
         vfs: The SQLite virtual file system to use, for tests.
 
     Returns:
@@ -629,7 +629,13 @@ def open_database(settings: Settings, vfs: str | None = None) -> Database:
     if path is None:
         from smara.database.postgres import PostgresDatabase
 
-        return PostgresDatabase(address, settings.durability, settings.busy_timeout_seconds)
+        return PostgresDatabase(
+            address,
+            settings.durability,
+            settings.busy_timeout_seconds,
+            replica_url=settings.replica_url or "",
+            replica_lag_seconds=settings.replica_lag_seconds,
+        )
     from smara.database.sqlite import SqliteDatabase
 
     return SqliteDatabase(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import lru_cache
 from itertools import count
 from typing import Any, Literal
 from urllib.parse import unquote
 
+from smara.core import log
 from smara.database.fulltext_postgres import PostgresFullText, PostgresRecordIndex, PostgresWords
 from smara.database.session import Column, ColumnType, Row, Session, number
 from smara.database.vectors import PostgresVectors
@@ -26,26 +29,36 @@ from smara.errors import (
     ReadOnlyError,
 )
 
-BUSY = "PostgreSQL was busy: {}. Try again."
 _TRANSLATIONS: tuple[tuple[tuple[str, ...], type[DatabaseError], str], ...] = (
     (
         ("57014",),
         DeadlineError,
         "PostgreSQL was too slow to answer in time. Ask for less, or wait longer.",
     ),
-    (("55P03", "40001", "40P01"), BusyError, BUSY),
+    (("55P03", "40001", "40P01"), BusyError, "PostgreSQL was busy: {}. Try again."),
+    (
+        ("53300",),
+        BusyError,
+        "PostgreSQL has no connection left: {}. Try again; put a pooler in front, or raise "
+        "max_connections.",
+    ),
     (("53100", "53200"), DiskFullError, "PostgreSQL has no room left: {}. Nothing was stored."),
     (("25006",), ReadOnlyError, "PostgreSQL is read-only: {}. Connect to the primary."),
     (
-        ("08", "57P"),
+        ("08", "57P", "25P03"),
         ConnectionLostError,
         "The connection to PostgreSQL is gone: {}. Check the server; try again.",
     ),
     (("closed",), CannotOpenError, "This memory is closed. Open it again with smara.open()."),
 )
-# An error without a state is of the connection: the pool is busy or closed, or the server is gone.
-_STATES = {"PoolTimeout": "55P03", "TooManyRequests": "55P03", "PoolClosed": "closed"}
+# An error without a state is of the connection: the pool is closed, or the server is gone.
+_STATES = {"PoolClosed": "closed"}
+_FULL = re.compile("too many (clients|connections)|connection slots|no more connections allowed")
+_BUSY_STATES = ("55P03", "53300")
 _MOST_CONNECTIONS = 8
+_PAUSE_SECONDS = 0.1
+_ABSENT_SECONDS = 10.0
+"""A replica that did not answer is not asked again for so long."""
 _LOCK = 1397571922
 _CURSORS = count()
 _TYPES: dict[str, ColumnType] = {
@@ -59,6 +72,14 @@ _TYPES: dict[str, ColumnType] = {
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 
+def _state(error: BaseException) -> str:
+    """Return the SQLSTATE; a refused connection has its own only in its words."""
+    known: str | None = getattr(error, "sqlstate", None)
+    if known or not _FULL.search(str(error)):
+        return known or _STATES.get(type(error).__name__, "08")
+    return "53300"
+
+
 @contextmanager
 def translated_errors() -> Iterator[None]:
     """Raise psycopg errors as Smara's, by their SQLSTATE."""
@@ -67,8 +88,7 @@ def translated_errors() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        reason = _reason(error)
-        state = error.sqlstate or _STATES.get(type(error).__name__, "08")
+        reason, state = _reason(error), _state(error)
         for states, target, advice in _TRANSLATIONS:
             if state.startswith(states):
                 raise target(advice.format(reason), reason=reason) from error
@@ -115,6 +135,135 @@ class PostgresSession:
             yield from cursor.execute(with_dollar_marks(sql), values or None)
 
 
+class ServerPool:
+    """The connections of this process to one server."""
+
+    def __init__(self, conninfo: str, timeout_seconds: float) -> None:
+        self._conninfo = conninfo
+        self._timeout_seconds = timeout_seconds
+        self._pid = os.getpid()
+        self._pool = self._make_pool()
+
+    def _make_pool(self) -> Any:
+        from psycopg_pool import ConnectionPool
+
+        return ConnectionPool(
+            self._conninfo,
+            min_size=1,
+            max_size=_MOST_CONNECTIONS,
+            open=True,
+            configure=_prepare_nothing_behind_a_pooler,
+            timeout=self._timeout_seconds,
+            kwargs={"autocommit": True},
+        )
+
+    @contextmanager
+    def transaction(self, begin: str) -> Iterator[PostgresSession]:
+        """Open a session on a connection that has answered this."""
+        if self._pid != os.getpid():
+            # After a fork both sides would speak over the same sockets; the parent's are left
+            # alone.
+            self._abandoned = self._pool
+            self._pool = self._make_pool()
+            self._pid = os.getpid()
+        pool = self._pool
+        with translated_errors():
+            connection = self._answering(pool, begin)
+            try:
+                with connection:
+                    yield PostgresSession(connection)
+            except ReadOnlyError:
+                # The server became a replica; the next connection may find the primary.
+                connection.close()
+                raise
+            finally:
+                pool.putconn(connection)
+
+    def _answering(self, pool: Any, begin: str) -> Any:
+        """Take a connection and begin on it.
+
+        A restart or an idle timeout of the server ends those that wait in the pool. Nothing has
+        been sent over them yet, so that another can be taken without a word, until the time to
+        wait is over.
+        """
+        import psycopg
+        from psycopg_pool import PoolTimeout
+
+        until = time.monotonic() + self._timeout_seconds
+        for attempt in count():
+            try:
+                connection = pool.getconn(max(0.01, until - time.monotonic()))
+            except PoolTimeout as error:
+                raise self._unavailable() from error
+            try:
+                connection.execute(begin)
+                return connection
+            except BaseException as error:
+                pool.putconn(connection)
+                if not isinstance(error, psycopg.OperationalError) or time.monotonic() > until:
+                    raise
+            if attempt > _MOST_CONNECTIONS:  # not one left from before: the server is restarting
+                time.sleep(_PAUSE_SECONDS)
+        raise AssertionError
+
+    def _unavailable(self) -> DatabaseError:
+        """Return why no connection could be had: the server is gone, or all are in use."""
+        import psycopg
+
+        with translated_errors(), psycopg.connect(self._conninfo, connect_timeout=5):
+            return BusyError(
+                f"All {_MOST_CONNECTIONS} connections of this process to PostgreSQL were in use"
+                f" for {self._timeout_seconds:g} seconds. Try again, or use fewer threads."
+            )
+
+    def close(self) -> None:
+        """Close all connections."""
+        if self._pid == os.getpid():
+            self._pool.close()
+
+
+class Replica:
+    """A copy of the server that answers searches while it is recent enough.
+
+    The mark is a place in the primary's log. It is asked for again after each write of this
+    process, and when it is older than the setting: a replica that has replayed up to it has every
+    write of this process, and misses of others at most those of the last seconds.
+    """
+
+    def __init__(self, url: str, lag_seconds: float) -> None:
+        self._pool = ServerPool(split_schema(url)[0], timeout_seconds=1.0)
+        self._lag_seconds = lag_seconds
+        self._mark = ""
+        self._marked_at = -math.inf
+        self._absent_until = 0.0
+        self.is_written = False
+        """Set by every write of this process."""
+        self.close = self._pool.close
+
+    def find(self, stack: ExitStack, begin: str, primary: ServerPool) -> Session | None:
+        """Begin on the replica; return ``None`` if it is away or behind."""
+        now = time.monotonic()
+        if now < self._absent_until:
+            return None
+        if self.is_written or now > self._marked_at + self._lag_seconds:
+            # In this order: what is written meanwhile, or not answered, asks for a mark again.
+            self.is_written, self._marked_at = False, -math.inf
+            with primary.transaction("") as session:
+                row = session.one("SELECT pg_current_wal_insert_lsn()::text")
+            self._mark, self._marked_at = str(row[0]) if row else "", now
+        try:
+            session = stack.enter_context(self._pool.transaction(begin))
+            row = session.one("SELECT pg_last_wal_replay_lsn() >= ?::pg_lsn", (self._mark,))
+        except DatabaseError as error:
+            log.warning("replica.absent", error=error.code)
+            self._absent_until = now + _ABSENT_SECONDS
+            row = None
+        if row and row[0]:
+            return session
+        stack.pop_all().close()
+        return None
+
+
 class PostgresDatabase:
     """One schema of one PostgreSQL database."""
 
@@ -125,6 +274,8 @@ class PostgresDatabase:
         url: str,
         durability: Literal["full", "normal"] = "full",
         busy_timeout_seconds: float = 30.0,
+        replica_url: str = "",
+        replica_lag_seconds: float = 5.0,
     ) -> None:
         try:
             import psycopg
@@ -148,7 +299,6 @@ class PostgresDatabase:
             f"SET LOCAL search_path TO {self.schema};"
             f" SET LOCAL lock_timeout TO {int(busy_timeout_seconds * 1000)}"
         )
-        self._timeout_seconds = busy_timeout_seconds
         try:
             with psycopg.connect(self.conninfo, autocommit=True, prepare_threshold=None) as first:
                 statement = "SELECT FROM pg_namespace WHERE nspname = %s"
@@ -159,90 +309,47 @@ class PostgresDatabase:
                         f" CREATE SCHEMA IF NOT EXISTS {self.schema}; COMMIT"
                     )
                     first.execute(statement)
-        except psycopg.errors.LockNotAvailable as error:
-            raise BusyError(BUSY.format(_reason(error)), reason=_reason(error)) from error
         except psycopg.Error as error:
+            with translated_errors():
+                if _state(error).startswith(_BUSY_STATES):
+                    raise
             raise CannotOpenError(
                 f"Cannot connect to PostgreSQL: {_reason(error)}. Check the server and the URL.",
                 url=without_password(url),
             ) from error
-        self._pid = os.getpid()
-        self._pool = self._make_pool()
+        self._pool = ServerPool(self.conninfo, busy_timeout_seconds)
+        self._replica = Replica(replica_url, replica_lag_seconds) if replica_url else None
 
     @property
     def lock_statement(self) -> str:
         """The statement that locks this schema's tables against other migrations."""
         return f"SELECT pg_advisory_xact_lock({_LOCK}, hashtext('{self.schema}'))"
 
-    def _make_pool(self) -> Any:
-        from psycopg_pool import ConnectionPool
-
-        return ConnectionPool(
-            self.conninfo,
-            min_size=1,
-            max_size=_MOST_CONNECTIONS,
-            open=True,
-            configure=_prepare_nothing_behind_a_pooler,
-            timeout=self._timeout_seconds,
-            kwargs={"autocommit": True},
-        )
-
-    @contextmanager
-    def _transaction(self, begin: str) -> Iterator[PostgresSession]:
-        if self._pid != os.getpid():
-            # After a fork both sides would speak over the same sockets; the parent's are left
-            # alone.
-            self._abandoned = self._pool
-            self._pool = self._make_pool()
-            self._pid = os.getpid()
-        pool = self._pool
-        with translated_errors():
-            connection = self._answering(pool, begin)
-            try:
-                with connection:
-                    yield PostgresSession(connection)
-            finally:
-                pool.putconn(connection)
-
-    def _answering(self, pool: Any, begin: str) -> Any:
-        """Take a connection and begin on it.
-
-        A restart or an idle timeout of the server ends those that wait in the pool. Nothing has
-        been sent over them yet, so that another can be taken without a word.
-        """
-        import psycopg
-
-        for is_last in (*(False,) * _MOST_CONNECTIONS, True):
-            connection = pool.getconn()
-            try:
-                connection.execute(begin)
-                return connection
-            except BaseException as error:
-                pool.putconn(connection)
-                if is_last or not isinstance(error, psycopg.OperationalError):
-                    raise
-        raise AssertionError
-
     @contextmanager
     def read(self, deadline_seconds: float | None = None) -> Iterator[Session]:
         begin = f"BEGIN READ ONLY; {self._begin}"
         if deadline_seconds is not None:
             begin += f"; SET LOCAL statement_timeout TO {max(1, int(deadline_seconds * 1000))}"
-        with self._transaction(begin) as session:
-            yield session
+        with ExitStack() as stack:
+            session: Session | None = None
+            if self._replica is not None and deadline_seconds is not None:  # a search
+                session = self._replica.find(stack, begin, self._pool)
+            yield session or stack.enter_context(self._pool.transaction(begin))
 
     @contextmanager
     def snapshot(self) -> Iterator[Session]:
         begin = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {self._begin}"
-        with self._transaction(begin) as session:
+        with self._pool.transaction(begin) as session:
             yield session
 
     @contextmanager
     def write(self, is_derived: bool = False) -> Iterator[Session]:
         is_durable = self.durability == "full" and not is_derived
         begin = f"SET LOCAL synchronous_commit TO {'on' if is_durable else 'off'}"
-        with self._transaction(f"BEGIN; {self._begin}; {begin}") as session:
+        with self._pool.transaction(f"BEGIN; {self._begin}; {begin}") as session:
             yield session
+        if self._replica is not None:
+            self._replica.is_written = True
         if self.on_write is not None and not is_derived:
             self.on_write()
 
@@ -251,7 +358,7 @@ class PostgresDatabase:
 
         No schema is set: they must name it.
         """
-        return self._transaction("")
+        return self._pool.transaction("")
 
     def integrity(self) -> list[str]:
         """PostgreSQL looks after its own files; nothing to report."""
@@ -312,8 +419,9 @@ class PostgresDatabase:
             session.run("DO $$ BEGIN CHECKPOINT; EXCEPTION WHEN OTHERS THEN NULL; END $$")
 
     def close(self) -> None:
-        if self._pid == os.getpid():
-            self._pool.close()
+        self._pool.close()
+        if self._replica is not None:
+            self._replica.close()
 
 
 _MOST_WAITS = 300

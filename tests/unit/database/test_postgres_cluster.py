@@ -1,0 +1,122 @@
+"""A PostgreSQL that is restarted, out of connections, or has a replica."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from threading import Event
+
+import pytest
+
+import smara
+from smara.database.postgres import PostgresDatabase
+from smara.errors import BusyError, ConnectionLostError
+from tests import postgres
+from tests.postgres_cluster import Cluster
+
+pytestmark = [
+    pytest.mark.postgres,
+    pytest.mark.skipif(postgres.missing() is not None, reason=str(postgres.missing())),
+]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster() as made:
+        yield made
+
+
+def test_writers_go_on_through_a_restart_and_nothing_acknowledged_is_lost(cluster):
+    stored: list[str] = []
+    is_over, has_written = Event(), Event()
+
+    def write(number: int) -> None:
+        with smara.open(f"{cluster.url()}&schema=restart", token_model="estimate") as memory:
+            for each in range(10_000):
+                if is_over.is_set() and each % 5 == 0:
+                    return
+                try:
+                    text = f"message {number} {each}"
+                    memory.messages.add(thread_id=f"t{number}", role="user", content=text)
+                except (BusyError, ConnectionLostError):
+                    continue  # what may be tried again
+                stored.append(text)
+                has_written.set()
+
+    with ThreadPoolExecutor(3) as threads:
+        writers = [threads.submit(write, number) for number in range(3)]
+        has_written.wait()
+        cluster.stop()
+        cluster.start()
+        has_written.clear()
+        assert has_written.wait(120)
+        is_over.set()
+        for writer in writers:
+            writer.result()
+    database = PostgresDatabase(f"{cluster.url()}&schema=restart")
+    with database.read() as session:
+        found = [row[0] for row in session.all("SELECT raw_content FROM messages")]
+    database.close()
+    assert set(stored) <= set(found)
+    assert len(found) == len(set(found))
+
+
+def test_a_server_that_is_gone_is_told_apart_from_one_that_is_busy(cluster):
+    database = PostgresDatabase(f"{cluster.url()}&schema=busy", busy_timeout_seconds=0.5)
+    with ExitStack() as stack:
+        for _ in range(8):
+            stack.enter_context(database.read())
+        with pytest.raises(BusyError, match="All 8 connections"), database.read():
+            pass
+    cluster.stop()
+    with pytest.raises(ConnectionLostError, match="Check the server") as caught, database.read():
+        pass
+    assert caught.value.is_retryable
+    cluster.start()
+    with database.read() as session:
+        assert session.one("SELECT 1") == (1,)
+    database.close()
+
+
+def test_a_server_without_free_connections_is_busy(cluster):
+    import psycopg
+
+    with psycopg.connect(cluster.url(), autocommit=True) as connection:
+        connection.execute("CREATE ROLE guest LOGIN CONNECTION LIMIT 0")
+    with pytest.raises(BusyError, match="pooler"):
+        PostgresDatabase(cluster.url().replace("smara@", "guest@"))
+
+
+def test_searches_use_a_replica_only_while_it_has_the_writes_of_this_process(cluster):
+    import psycopg
+
+    url = f"{cluster.url()}&schema=copied"
+    smara.open(url, token_model="estimate").close()
+    cluster.add_replica()
+    replica = psycopg.connect(cluster.url("replica"), autocommit=True)
+
+    def where(memory: smara.Memory) -> bool:
+        with memory._rooms.database.read(deadline_seconds=60) as session:
+            row = session.one("SELECT pg_is_in_recovery()")
+            return bool(row and row[0])
+
+    with (
+        replica,
+        smara.open(url, replica_url=cluster.url("replica"), token_model="estimate") as memory,
+    ):
+        replica.execute("SELECT pg_wal_replay_pause()")
+        memory.messages.add(thread_id="t", role="user", content="the walrus sleeps")
+        assert where(memory) is False
+        assert [hit.content for hit in memory.search("walrus")] == ["the walrus sleeps"]
+        replica.execute("SELECT pg_wal_replay_resume()")
+        with psycopg.connect(cluster.url()) as primary:
+            mark = primary.execute("SELECT pg_current_wal_lsn()").fetchone()[0]
+        is_replayed = "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn"
+        while not replica.execute(is_replayed, (mark,)).fetchone()[0]:
+            pass
+        assert where(memory) is True
+        assert [hit.content for hit in memory.search("walrus")] == ["the walrus sleeps"]
+        cluster.stop("replica")
+        assert where(memory) is False
+        assert [hit.content for hit in memory.search("walrus")] == ["the walrus sleeps"]
