@@ -369,7 +369,8 @@ MOST_STATEMENTS = 52_810
 MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "adapters/sdk": (24, 480, 4_000),
     "commits": (10, 96, 1_060),
-    "database/postgres": (1, 36, 270),
+    "database/postgres": (1, 20, 130),
+    "database/servers": (1, 25, 180),
     "decisions": (13, 135, 1_430),
     "frameworks": (10, 120, 1_000),
     "feed": (3, 8, 90),

@@ -629,18 +629,10 @@ def open_database(settings: Settings, vfs: str | None = None) -> Database:
     if path is None:
         from smara.database.postgres import PostgresDatabase
 
+        replica = settings.replica_url or "", settings.replica_lag_seconds
         return PostgresDatabase(
-            address,
-            settings.durability,
-            settings.busy_timeout_seconds,
-            replica_url=settings.replica_url or "",
-            replica_lag_seconds=settings.replica_lag_seconds,
+            address, settings.durability, settings.busy_timeout_seconds, replica=replica
         )
     from smara.database.sqlite import SqliteDatabase
 
-    return SqliteDatabase(
-        path,
-        settings.durability,
-        settings.busy_timeout_seconds,
-        vfs=vfs,
-    )
+    return SqliteDatabase(path, settings.durability, settings.busy_timeout_seconds, vfs=vfs)

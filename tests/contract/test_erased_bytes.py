@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from smara.database.postgres import split_schema
+from smara.database.servers import split_schema
 from smara.testing import HashEmbedder
 from tests.contract.both import EACH_DATABASE
 from tests.contract.test_erasing import CANARY, say, talk

@@ -21,7 +21,8 @@ from typing import Any
 import smara
 from smara.adapters.hosts import spool
 from smara.core.events import HostEvent
-from smara.database.postgres import PostgresDatabase, PostgresSession
+from smara.database.postgres import PostgresDatabase
+from smara.database.servers import PostgresSession
 from smara.database.sqlite import SqliteDatabase, SqliteSession
 from smara.environment import spool_folder
 from smara.errors import NotFoundError

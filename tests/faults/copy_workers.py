@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import smara
-from smara.database.postgres import PostgresSession
+from smara.database.servers import PostgresSession
 from smara.database.sqlite import SqliteSession
 from smara.privacy import copy as copying
 

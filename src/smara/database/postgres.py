@@ -1,66 +1,26 @@
-"""Connect to PostgreSQL through psycopg 3 and its connection pool."""
+"""Store a memory in one schema of a PostgreSQL database."""
 
 from __future__ import annotations
 
-import math
-import os
-import re
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from functools import lru_cache
-from itertools import count
 from typing import Any, Literal
-from urllib.parse import unquote
 
-from smara.core import log
 from smara.database.fulltext_postgres import PostgresFullText, PostgresRecordIndex, PostgresWords
-from smara.database.session import Column, ColumnType, Row, Session, number
+from smara.database.servers import (
+    BUSY_STATES,
+    Replica,
+    ServerPool,
+    reason_of,
+    split_schema,
+    state_of,
+    translated_errors,
+    without_password,
+)
+from smara.database.session import Column, ColumnType, Session, number
 from smara.database.vectors import PostgresVectors
-from smara.errors import (
-    BusyError,
-    CannotOpenError,
-    ConnectionLostError,
-    DatabaseError,
-    DeadlineError,
-    DiskFullError,
-    InvalidInputError,
-    MissingExtraError,
-    ReadOnlyError,
-)
+from smara.errors import CannotOpenError, MissingExtraError
 
-_TRANSLATIONS: tuple[tuple[tuple[str, ...], type[DatabaseError], str], ...] = (
-    (
-        ("57014",),
-        DeadlineError,
-        "PostgreSQL was too slow to answer in time. Ask for less, or wait longer.",
-    ),
-    (("55P03", "40001", "40P01"), BusyError, "PostgreSQL was busy: {}. Try again."),
-    (
-        ("53300",),
-        BusyError,
-        "PostgreSQL has no connection left: {}. Try again; put a pooler in front, or raise "
-        "max_connections.",
-    ),
-    (("53100", "53200"), DiskFullError, "PostgreSQL has no room left: {}. Nothing was stored."),
-    (("25006",), ReadOnlyError, "PostgreSQL is read-only: {}. Connect to the primary."),
-    (
-        ("08", "57P", "25P03"),
-        ConnectionLostError,
-        "The connection to PostgreSQL is gone: {}. Check the server; try again.",
-    ),
-    (("closed",), CannotOpenError, "This memory is closed. Open it again with smara.open()."),
-)
-# An error without a state is of the connection: the pool is closed, or the server is gone.
-_STATES = {"PoolClosed": "closed"}
-_FULL = re.compile("too many (clients|connections)|connection slots|no more connections allowed")
-_BUSY_STATES = ("55P03", "53300")
-_MOST_CONNECTIONS = 8
-_PAUSE_SECONDS = 0.1
-_ABSENT_SECONDS = 10.0
-"""A replica that did not answer is not asked again for so long."""
-_LOCK = 1397571922
-_CURSORS = count()
 _TYPES: dict[str, ColumnType] = {
     "bigint": "integer",
     "integer": "integer",
@@ -69,199 +29,7 @@ _TYPES: dict[str, ColumnType] = {
     "bytea": "bytes",
     "text": "string",
 }
-_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
-
-
-def _state(error: BaseException) -> str:
-    """Return the SQLSTATE; a refused connection has its own only in its words."""
-    known: str | None = getattr(error, "sqlstate", None)
-    if known or not _FULL.search(str(error)):
-        return known or _STATES.get(type(error).__name__, "08")
-    return "53300"
-
-
-@contextmanager
-def translated_errors() -> Iterator[None]:
-    """Raise psycopg errors as Smara's, by their SQLSTATE."""
-    import psycopg
-
-    try:
-        yield
-    except psycopg.Error as error:
-        reason, state = _reason(error), _state(error)
-        for states, target, advice in _TRANSLATIONS:
-            if state.startswith(states):
-                raise target(advice.format(reason), reason=reason) from error
-        raise DatabaseError(
-            f"PostgreSQL refused: {reason} ({state}). This is a bug in Smara; please report it.",
-            reason=reason,
-        ) from error
-
-
-class PostgresSession:
-    """Statements on one psycopg connection."""
-
-    __slots__ = ("connection",)
-
-    def __init__(self, connection: Any) -> None:
-        self.connection = connection
-
-    def run(self, sql: str, values: Sequence[Any] = ()) -> int:
-        with translated_errors():
-            return int(self.connection.execute(with_dollar_marks(sql), values or None).rowcount)
-
-    def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        with translated_errors(), self.connection.cursor() as cursor:
-            cursor.executemany(with_dollar_marks(sql), rows)
-
-    def all(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        with translated_errors():
-            rows: list[Row] = self.connection.execute(
-                with_dollar_marks(sql), values or None
-            ).fetchall()
-            return rows
-
-    def one(self, sql: str, values: Sequence[Any] = ()) -> Row | None:
-        with translated_errors():
-            row: Row | None = self.connection.execute(
-                with_dollar_marks(sql), values or None
-            ).fetchone()
-            return row
-
-    def each(self, sql: str, values: Sequence[Any] = ()) -> Iterator[Row]:
-        # A cursor of the server's, so that not every row has to come over at once.
-        with translated_errors(), self.connection.cursor(name=f"each_{next(_CURSORS)}") as cursor:
-            cursor.itersize = 1000
-            yield from cursor.execute(with_dollar_marks(sql), values or None)
-
-
-class ServerPool:
-    """The connections of this process to one server."""
-
-    def __init__(self, conninfo: str, timeout_seconds: float) -> None:
-        self._conninfo = conninfo
-        self._timeout_seconds = timeout_seconds
-        self._pid = os.getpid()
-        self._pool = self._make_pool()
-
-    def _make_pool(self) -> Any:
-        from psycopg_pool import ConnectionPool
-
-        return ConnectionPool(
-            self._conninfo,
-            min_size=1,
-            max_size=_MOST_CONNECTIONS,
-            open=True,
-            configure=_prepare_nothing_behind_a_pooler,
-            timeout=self._timeout_seconds,
-            kwargs={"autocommit": True},
-        )
-
-    @contextmanager
-    def transaction(self, begin: str) -> Iterator[PostgresSession]:
-        """Open a session on a connection that has answered this."""
-        if self._pid != os.getpid():
-            # After a fork both sides would speak over the same sockets; the parent's are left
-            # alone.
-            self._abandoned = self._pool
-            self._pool = self._make_pool()
-            self._pid = os.getpid()
-        pool = self._pool
-        with translated_errors():
-            connection = self._answering(pool, begin)
-            try:
-                with connection:
-                    yield PostgresSession(connection)
-            except ReadOnlyError:
-                # The server became a replica; the next connection may find the primary.
-                connection.close()
-                raise
-            finally:
-                pool.putconn(connection)
-
-    def _answering(self, pool: Any, begin: str) -> Any:
-        """Take a connection and begin on it.
-
-        A restart or an idle timeout of the server ends those that wait in the pool. Nothing has
-        been sent over them yet, so that another can be taken without a word, until the time to
-        wait is over.
-        """
-        import psycopg
-        from psycopg_pool import PoolTimeout
-
-        until = time.monotonic() + self._timeout_seconds
-        for attempt in count():
-            try:
-                connection = pool.getconn(max(0.01, until - time.monotonic()))
-            except PoolTimeout as error:
-                raise self._unavailable() from error
-            try:
-                connection.execute(begin)
-                return connection
-            except BaseException as error:
-                pool.putconn(connection)
-                if not isinstance(error, psycopg.OperationalError) or time.monotonic() > until:
-                    raise
-            if attempt > _MOST_CONNECTIONS:  # not one left from before: the server is restarting
-                time.sleep(_PAUSE_SECONDS)
-        raise AssertionError
-
-    def _unavailable(self) -> DatabaseError:
-        """Return why no connection could be had: the server is gone, or all are in use."""
-        import psycopg
-
-        with translated_errors(), psycopg.connect(self._conninfo, connect_timeout=5):
-            return BusyError(
-                f"All {_MOST_CONNECTIONS} connections of this process to PostgreSQL were in use"
-                f" for {self._timeout_seconds:g} seconds. Try again, or use fewer threads."
-            )
-
-    def close(self) -> None:
-        """Close all connections."""
-        if self._pid == os.getpid():
-            self._pool.close()
-
-
-class Replica:
-    """A copy of the server that answers searches while it is recent enough.
-
-    The mark is a place in the primary's log. It is asked for again after each write of this
-    process, and when it is older than the setting: a replica that has replayed up to it has every
-    write of this process, and misses of others at most those of the last seconds.
-    """
-
-    def __init__(self, url: str, lag_seconds: float) -> None:
-        self._pool = ServerPool(split_schema(url)[0], timeout_seconds=1.0)
-        self._lag_seconds = lag_seconds
-        self._mark = ""
-        self._marked_at = -math.inf
-        self._absent_until = 0.0
-        self.is_written = False
-        """Set by every write of this process."""
-        self.close = self._pool.close
-
-    def find(self, stack: ExitStack, begin: str, primary: ServerPool) -> Session | None:
-        """Begin on the replica; return ``None`` if it is away or behind."""
-        now = time.monotonic()
-        if now < self._absent_until:
-            return None
-        if self.is_written or now > self._marked_at + self._lag_seconds:
-            # In this order: what is written meanwhile, or not answered, asks for a mark again.
-            self.is_written, self._marked_at = False, -math.inf
-            with primary.transaction("") as session:
-                row = session.one("SELECT pg_current_wal_insert_lsn()::text")
-            self._mark, self._marked_at = str(row[0]) if row else "", now
-        try:
-            session = stack.enter_context(self._pool.transaction(begin))
-            row = session.one("SELECT pg_last_wal_replay_lsn() >= ?::pg_lsn", (self._mark,))
-        except DatabaseError as error:
-            log.warning("replica.absent", error=error.code)
-            self._absent_until = now + _ABSENT_SECONDS
-            row = None
-        if row and row[0]:
-            return session
-        stack.pop_all().close()
-        return None
+_LOCK = 1397571922
 
 
 class PostgresDatabase:
@@ -274,8 +42,7 @@ class PostgresDatabase:
         url: str,
         durability: Literal["full", "normal"] = "full",
         busy_timeout_seconds: float = 30.0,
-        replica_url: str = "",
-        replica_lag_seconds: float = 5.0,
+        replica: tuple[str, float] = ("", 0.0),
     ) -> None:
         try:
             import psycopg
@@ -311,14 +78,14 @@ class PostgresDatabase:
                     first.execute(statement)
         except psycopg.Error as error:
             with translated_errors():
-                if _state(error).startswith(_BUSY_STATES):
+                if state_of(error).startswith(BUSY_STATES):
                     raise
             raise CannotOpenError(
-                f"Cannot connect to PostgreSQL: {_reason(error)}. Check the server and the URL.",
+                f"Cannot connect to PostgreSQL: {reason_of(error)}. Check the server and the URL.",
                 url=without_password(url),
             ) from error
         self._pool = ServerPool(self.conninfo, busy_timeout_seconds)
-        self._replica = Replica(replica_url, replica_lag_seconds) if replica_url else None
+        self._replica = Replica(*replica) if replica[0] else None
 
     @property
     def lock_statement(self) -> str:
@@ -456,53 +223,3 @@ DO $$ DECLARE each record; BEGIN
 END $$
 """
 """Statistics hold values of rows, and ANALYZE leaves those of a table that is empty now."""
-
-
-def _reason(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
-
-
-@lru_cache(maxsize=1024)
-def with_dollar_marks(sql: str) -> str:
-    """A statement with ``?`` as psycopg wants it, with ``%s``."""
-    return sql.replace("%", "%%").replace("?", "%s") if "?" in sql else sql
-
-
-def split_schema(url: str) -> tuple[str, str]:
-    """The URL without its ``schema`` parameter, and the schema's name.
-
-    >>> split_schema("postgresql://localhost/app?schema=agents&sslmode=require")
-    ('postgresql://localhost/app?sslmode=require', 'agents')
-    """
-    base, _, query = url.partition("?")
-    # What libpq reads stays as it was written: to libpq a plus sign is no space.
-    given = [each for each in query.split("&") if each]
-    named = [unquote(each[len("schema=") :]) for each in given if each.startswith("schema=")]
-    schema = named[0] if named else "smara"
-    if not _SCHEMA.fullmatch(schema):
-        raise InvalidInputError(
-            f"{schema!r} is not a schema name. Use lower-case letters, digits and underscores."
-        )
-    rest = "&".join(each for each in given if not each.startswith("schema="))
-    return f"{base}?{rest}" if rest else base, schema
-
-
-def _prepare_nothing_behind_a_pooler(connection: Any) -> None:
-    """Prepare no statements where another server connection may be asked for them.
-
-    A pooler hands out process numbers of its own, so that it can pass on a cancellation.
-    """
-    row = connection.execute("SELECT pg_backend_pid()").fetchone()
-    if row[0] != connection.info.backend_pid:
-        connection.prepare_threshold = None
-
-
-def without_password(url: str) -> str:
-    """The URL as it may be shown.
-
-    >>> without_password("postgresql://ann:p@ss@host/db?password=x&sslmode=require")
-    'postgresql://ann:***@host/db?password=***&sslmode=require'
-    """
-    base, mark, query = url.partition("?")
-    base = re.sub(r"(://[^:/@]*):[^/]*@", r"\1:***@", base)
-    return base + mark + re.sub(r"(?i)((?:ssl)?password=)[^&]*", r"\1***", query)

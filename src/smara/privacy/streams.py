@@ -30,7 +30,7 @@ from smara.database.fulltext import (
 )
 from smara.database.fulltext_postgres import distinct_terms, quoted
 from smara.database.leases import host_name
-from smara.database.postgres import PostgresSession, translated_errors
+from smara.database.servers import PostgresSession, translated_errors
 from smara.database.vectors import ROW_BITS
 from smara.privacy.tables import TABLES, TableSpec
 

@@ -7,8 +7,8 @@ from contextlib import ExitStack
 import pytest
 
 import smara
-from smara.database.postgres import (
-    PostgresDatabase,
+from smara.database.postgres import PostgresDatabase
+from smara.database.servers import (
     split_schema,
     with_dollar_marks,
     without_password,

@@ -12,7 +12,8 @@ from itertools import chain
 import pytest
 
 import smara
-from smara.database.postgres import PostgresDatabase, split_schema
+from smara.database.postgres import PostgresDatabase
+from smara.database.servers import split_schema
 from smara.errors import BusyError
 from tests import postgres
 
