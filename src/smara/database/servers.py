@@ -61,10 +61,13 @@ _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 
 def state_of(error: BaseException) -> str:
-    """Return the SQLSTATE; a refused connection has its own only in its words."""
-    known: str | None = getattr(error, "sqlstate", None)
-    if known or not _FULL.search(str(error)):
-        return known or _STATES.get(type(error).__name__, "08")
+    """Return the SQLSTATE of an error.
+
+    A connection that a full server refuses has it only in words.
+    """
+    state: str | None = getattr(error, "sqlstate", None)
+    if state or not _FULL.search(str(error)):
+        return state or _STATES.get(type(error).__name__, "08")
     return "53300"
 
 
@@ -211,7 +214,7 @@ class ServerPool:
 
 
 class Replica:
-    """A copy of the server that answers searches while it is recent enough.
+    """A copy of the server, for searches while it is recent.
 
     The mark is a place in the primary's log. It is asked for again after each write of this
     process, and when it is older than the setting: a replica that has replayed up to it has every
