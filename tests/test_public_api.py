@@ -19,7 +19,7 @@ NAMES = [
     "open", "open_async",
 ]  # fmt: skip
 ATTRIBUTES = [
-    "behavior", "close", "code", "code_knowledge", "commits", "compact", "compactions",
+    "behavior", "browse", "close", "code", "code_knowledge", "commits", "compact", "compactions",
     "complete", "context",
     "decisions",
     "embeddings", "feed", "frameworks", "history", "in_project", "internals", "links",

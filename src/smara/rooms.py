@@ -17,6 +17,7 @@ from smara.messages.store import MessageStore
 if TYPE_CHECKING:
     from smara.actions.intake import Intake
     from smara.behavior.behavior import Behavior
+    from smara.browse.browse import Browse
     from smara.codegraph.anchors.anchors import Anchors
     from smara.codegraph.graph import CodeGraph
     from smara.commits.commits import Commits
@@ -479,6 +480,12 @@ class Rooms:
         from smara.requests.requests import Requests
 
         return Requests(self.project)
+
+    @cached_property
+    def browse(self) -> Browse:
+        from smara.browse.browse import Browse
+
+        return Browse(self.project, self)
 
     @cached_property
     def feed(self) -> Feed:

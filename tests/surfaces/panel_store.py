@@ -22,7 +22,11 @@ def fill(memory: smara.Memory) -> dict[str, str]:
         files=["src/worker.py"],
     ).memory
     memory.memories.remember("Never mock the database.")
-    memory.tasks.add("Mend the door")
+    task = memory.tasks.add("Mend the door")
+    memory.tasks.add("Paint it", depends_on=[task.id])
+    for text in ("# Goal\nA door", "# Goal\nA blue door"):
+        memory.working.put(text, thread_id="talk/1", scope="thread")
+    memory.observations.end_session("talk/1")
     assert noted is not None
     return {
         "memories": noted.short_id,
@@ -30,6 +34,10 @@ def fill(memory: smara.Memory) -> dict[str, str]:
         "review/session": "talk/1",
         "sessions": "talk/1",
         "messages": message.id,
+        "observations": memory.observations.list()[0].id,
+        "tasks": task.short_id,
+        "erase": f"?memory={noted.id}",
+        "working": "?scope=thread&thread_id=talk/1",
     }
 
 
@@ -38,4 +46,6 @@ def addresses(examples: Mapping[str, str]) -> Iterator[tuple[PageSpec, str]]:
     for spec in PAGES:
         room = spec.path.partition("/{")[0].strip("/")
         assert "{" not in spec.path or room in examples, f"fill() gives no example of {spec.path}"
-        yield spec, re.sub(r"\{.*\}", examples.get(room, ""), f"/ui{spec.path}").rstrip("/")
+        example = examples.get(room, "")
+        path = re.sub(r"\{.*\}", example, f"/ui{spec.path}").rstrip("/")
+        yield spec, path + (example if example.startswith("?") else "")

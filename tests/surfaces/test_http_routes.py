@@ -102,6 +102,7 @@ def test_answers_are_what_the_description_says(site, tmp_path):
         "/working": "?scope=resource", "/working/history": "?scope=resource",
         "/working/render": "?scope=resource", "/threads/{}/messages/newest": "?tokens=100",
         "/working/versions/{}": "?scope=resource",
+        "/browse/why-not": "?query=schema&recordId=t-sign",
     }  # fmt: skip
     values = {
         "thread_id": "login", "task_id": "t-sign", "memory_id": memory, "message_id": message,

@@ -73,7 +73,14 @@ _TIER: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 _ORDER = {"newest": "m.no DESC", "confidence": "m.confidence DESC, m.no DESC"}
 _CHOICES = {"source": SOURCES, "scope": SCOPES, "visibility": VISIBILITIES}
-_FLAGS = ("is_pinned", "is_verified", "needs_review")
+# Written out: SQLite takes an index of some rows only for a condition it can read.
+_FLAGS = {
+    **{
+        name: (f"m.{name} = 0", f"m.{name} = 1")
+        for name in ("is_pinned", "is_verified", "needs_review")
+    },
+    "is_stale": ("m.stale_at IS NULL", "m.stale_at IS NOT NULL"),
+}
 _KEYS = {
     "tag": "tag", "file": "file", "module": "module", "session_id": "session",
     "evidence_path": "evidence",
@@ -133,7 +140,7 @@ class MemoryReader:
             offset: How many to skip.
             **filters: ``type`` or ``types``, ``source``, ``scope``, ``visibility``, ``tier``,
                 ``tag``, ``file``, ``module``, ``session_id``, ``evidence_path``, ``message_id``,
-                ``observation_id``, ``is_pinned``, ``is_verified``, ``needs_review``.
+                ``observation_id``, ``is_pinned``, ``is_verified``, ``needs_review``, ``is_stale``.
 
         Raises:
             InvalidInputError: If a filter is unknown or has an impossible value.
@@ -163,8 +170,7 @@ class MemoryReader:
                 condition = f"m.{name} = ?"
                 values.append(one_of(value, _CHOICES[name], name))
             elif name in _FLAGS:
-                # Written out: SQLite takes an index of some rows only for a condition it can read.
-                condition = f"m.{name} = {int(bool(value))}"
+                condition = _FLAGS[name][bool(value)]
             elif name == "tier":
                 condition, more = _TIER[one_of(value, TIERS, "tier")]
                 values += more

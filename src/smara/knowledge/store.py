@@ -198,7 +198,8 @@ class KnowledgeStore(JournalStore[TypedMemory, StoredMemory, StateRow]):
             )
         for no, older_id in self.rows(
             session,
-            "SELECT m.replaced_by_no, m.id FROM memories m WHERE m.project_no = :project"
+            # The sign keeps SQLite from reading all memories of the project for it.
+            "SELECT m.replaced_by_no, m.id FROM memories m WHERE +m.project_no = :project"
             " AND m.deprecated_because = 'superseded' AND m.replaced_by_no IN (:some)"
             " ORDER BY m.no",
             some=related,

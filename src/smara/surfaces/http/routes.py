@@ -28,7 +28,7 @@ _FILTERS: dict[str, Any] = {
         str | None,
     ),
     "types": list[str] | None,
-    **dict.fromkeys(("is_pinned", "is_verified", "needs_review"), bool | None),
+    **dict.fromkeys(("is_pinned", "is_verified", "needs_review", "is_stale"), bool | None),
 }  # fmt: skip
 
 
@@ -326,6 +326,16 @@ def _upkeep() -> Iterator[Route]:
     yield Route("POST", "/models/resume", "models.resume", is_personal=True)
     yield Route("POST", "/worker/run", "worker.run_once")
 
+    yield Route("POST", "/browse/facets", "browse.facets", reads=True)
+    for verb in ("modules_named", "messages", "working", "coverage", "hosts"):
+        noun = verb.removesuffix("_named").replace("coverage", "modules")
+        yield Route("GET", f"/browse/{verb.replace('_', '-')}", f"browse.{verb}", noun)
+    yield Route("GET", "/browse/arms", "browse.arms")
+    yield Route("GET", "/browse/failures", "browse.failures")
+    yield Route("GET", "/browse/used-since", "browse.used_since")
+    yield Route("GET", "/browse/window/{thread_id}", "browse.window")
+    yield Route("GET", "/browse/why-not", "browse.why_not")
+    yield Route("POST", "/browse/ask", "browse.ask", reads=True)
     yield Route("GET", "/feed", "feed.list")
     yield Route("GET", "/feed/newest", "feed.newest")
     yield Route("GET", "/projects", "projects.list", "projects", is_store_wide=True)

@@ -10,29 +10,33 @@ from __future__ import annotations
 from typing import Any
 
 from smara.memory import Memory
-from smara.surfaces.http.shape import Shaper, tag_of
+from smara.surfaces.http.shape import Shaper
+from smara.surfaces.panel.browse import BROWSE
 from smara.surfaces.panel.inbox import INBOX
 from smara.surfaces.panel.page import ROWS, Facts, PageSpec, Query, number
 
 _MOST_MESSAGES = 40
-_MOST_COUNTED = 1_000
 
 
 def today(memory: Memory, query: Query) -> Facts:
     """Read the health of a project and its next start."""
     shape = Shaper(memory).shape
-    status = memory.status()
     totals = memory.memories.totals()
     receipts = memory.moments.totals()
     preview = memory.moments.preview()
-    failures = {
-        "observations": len(memory.observations.failures()),
-        "vectors": sum(len(each.failures) for each in memory.embeddings.status().spaces),
-    }
-    contradicted = memory.memories.list(limit=_MOST_COUNTED).memories
-    stale = sum(each.is_stale for each in contradicted)
+    failures = memory.browse.failures()
+    stale = memory.browse.facets("memories", {"is_stale": "yes"}).total
     return {
-        "status": shape(status),
+        "status": {
+            **memory.threads.totals(),
+            "memories": shape(totals),
+            "tasks": shape(memory.tasks.totals()),
+        },
+        "used": memory.browse.used_since(30),
+        "hosts": shape(memory.browse.hosts()),
+        "coverage": [
+            {**shape(each), "share": round(each.share, 3)} for each in memory.browse.coverage()
+        ],
         "receipts": shape(receipts),
         "trust": shape(memory.memories.trust()),
         "health": health(
@@ -65,34 +69,6 @@ def health(active: int, to_review: int, stale: int, failures: int) -> Facts:
     return {
         "score": sum(points for _, points, _ in parts),
         "parts": [{"name": name, "points": points, "of": most} for name, points, most in parts],
-    }
-
-
-def memories(memory: Memory, query: Query) -> Facts:
-    """Read a table of memories, filtered as its address says."""
-    offset, state = number(query, "offset"), query.get("state", "active")
-    filters = {name: query[name] for name in ("type", "source") if query.get(name)}
-    words = query.get("q", "").strip()
-    shape = Shaper(memory).shape
-    facts = {"state": state, "filters": filters, "q": words, "offset": offset}
-    if words:
-        found = memory.search_memories(words, limit=ROWS)
-        return {**facts, "memories": shape([hit.memory for hit in found]), "next": None}
-    if query.get("stale"):
-        every = memory.memories.list(limit=_MOST_COUNTED).memories
-        return {**facts, "memories": shape([each for each in every if each.is_stale]), "next": None}
-    page = memory.memories.list(state=state, limit=ROWS, offset=offset, **filters)  # type: ignore[arg-type]  # an unknown state is refused by the room
-    return {**facts, "memories": shape(page.memories), "next": page.next_offset}
-
-
-def one_memory(memory: Memory, query: Query) -> Facts:
-    """Read a memory with its evidence and its history."""
-    record = memory.memories.get(query["id"])
-    shape = Shaper(memory).shape
-    return {
-        "memory": {**shape(record), "etag": tag_of(record)},
-        "why": shape(memory.memories.why(record.id)),
-        "history": shape(memory.memories.history(record.id)),
     }
 
 
@@ -135,11 +111,6 @@ def one_session(memory: Memory, query: Query) -> Facts:
     }
 
 
-def one_message(memory: Memory, query: Query) -> Facts:
-    """Read a message, whole."""
-    return {"message": Shaper(memory).shape(memory.messages.get(query["id"]))}
-
-
 def tasks(memory: Memory, query: Query) -> Facts:
     """Read the tasks by state: ready, in progress, blocked, closed."""
     shape = Shaper(memory).shape
@@ -173,12 +144,10 @@ def operations(memory: Memory, query: Query) -> Facts:
 PAGES: tuple[PageSpec, ...] = (
     PageSpec("/", "today.html", today, "Today", key="t"),
     *INBOX,
-    PageSpec("/memories", "memories.html", memories, "Memories", key="m"),
-    PageSpec("/memories/{id}", "memory.html", one_memory, "Memory"),
+    *BROWSE,
     PageSpec("/search", "search.html", search, "Search", key="s"),
     PageSpec("/sessions", "sessions.html", sessions, "Sessions", key="h"),
     PageSpec("/sessions/{id:path}", "session.html", one_session, "Session"),
-    PageSpec("/messages/{id}", "message.html", one_message, "Message"),
     PageSpec("/tasks", "tasks.html", tasks, "Tasks", key="k"),
     PageSpec("/operations", "operations.html", operations, "Operations", key="o"),
 )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import unicodedata
 from collections.abc import Mapping
 from functools import cache, partial
 from importlib.resources import files
@@ -22,7 +21,7 @@ from babel.messages.pofile import read_po
 from babel.numbers import format_decimal
 from babel.support import Translations
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
@@ -37,6 +36,7 @@ from smara.surfaces.http.problem import Refusal
 from smara.surfaces.http.routes import ROUTE_OF
 from smara.surfaces.panel.page import PageSpec
 from smara.surfaces.panel.pages import PAGES
+from smara.surfaces.panel.render import changes, diff, numbered, shown
 from smara.texts import code_word, evidence_place
 
 LANGUAGES = ("en", "fr")
@@ -203,11 +203,12 @@ def environment(language: str) -> Environment:
         ago=partial(ago, language=language),
         number=partial(format_decimal, locale=language),
         shown=shown,
+        changes=changes,
         place=evidence_place,
         freshness=code_word,
         iso=iso,
     )
-    env.globals.update(static=static, address=address)
+    env.globals.update(static=static, address=address, diff=diff, numbered=numbered)
     return env
 
 
@@ -235,24 +236,6 @@ def ago(milliseconds: int | None, language: str, now: int) -> Markup:
 def iso(milliseconds: int) -> str:
     """Return a time in UTC."""
     return f"{local_time(zone_of('UTC'), milliseconds):%Y-%m-%d %H:%M}Z"
-
-
-def shown(text: str | None) -> Markup:
-    """Return a text in which characters without ink are visible."""
-    pieces = [
-        Markup('<span class="unseen" title="U+{0:04X}">U+{0:04X}</span>').format(ord(each))
-        if is_unseen(each)
-        else escape(each)
-        for each in text or ""
-    ]
-    return Markup("").join(pieces)
-
-
-def is_unseen(character: str) -> bool:
-    """Return True for a character that a reader does not see."""
-    return character not in "\n\t\r" and unicodedata.category(character) in {
-        "Cc", "Cf", "Co", "Cn", "Zl", "Zp",
-    }  # fmt: skip
 
 
 @cache

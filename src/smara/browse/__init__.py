@@ -1,0 +1,1 @@
+"""Show people what is remembered: counted, mapped, explained and answered."""

@@ -1,0 +1,186 @@
+"""Define what people look at: counts, modules, misses and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from smara.messages.models import Message
+from smara.search.models import Hit, PackedAnswer, Trace
+
+Kind = Literal["memories", "decisions", "observations", "messages", "tasks", "working"]
+KINDS: tuple[Kind, ...] = (
+    "memories",
+    "decisions",
+    "observations",
+    "messages",
+    "tasks",
+    "working",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FacetCount:
+    """One value of a facet, and how many records have it."""
+
+    value: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class FacetCounts:
+    """The records of one kind that meet some filters, counted.
+
+    The values of a facet are counted under the filters of all *other* facets, so that each count
+    is what a click on it shows.
+    """
+
+    kind: Kind
+    total: int
+    facets: Mapping[str, tuple[FacetCount, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BrowsedMessage:
+    """A message with its number in the store, for the next page."""
+
+    no: int
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingPage:
+    """A page of working memory, its place and its text."""
+
+    scope: Literal["resource", "thread"]
+    resource_id: str
+    thread_id: str | None
+    version: int
+    content: str
+    updated_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleCoverage:
+    """One module of the code, and what is known of it.
+
+    ``covered`` counts its files that a memory in force names.
+    """
+
+    path: str
+    purpose: str
+    files: int
+    covered: int
+    memories: int
+    traps: int
+    decisions: int
+    stale: int
+    uses: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def share(self) -> float:
+        """The share of its files that a memory names."""
+        return self.covered / self.files if self.files else 0.0
+
+
+MissStage = Literal[
+    "unknown", "hidden", "found", "below_limit", "below_bound", "crowded_out", "no_match"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """The stage of a search at which one record fell out.
+
+    ``bound`` is the score that a hit needed, ``rank`` its place among all that was ranked.
+    ``shared`` are the words of the query that it has.
+    """
+
+    id: str
+    stage: MissStage
+    query: str
+    source: str | None = None
+    rank: int | None = None
+    score: float | None = None
+    bound: float | None = None
+    limit: int = 0
+    candidates: int = 0
+    hit: Hit | None = None
+    shared: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """One record that an answer rests on.
+
+    ``is_dead`` is true if there is no such record any more, or never was.
+    """
+
+    id: str
+    label: str
+    source: str = ""
+    is_dead: bool = False
+    hit: Hit | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer to a question, with what it rests on.
+
+    ``text`` has the citations in place as ``[1]``; ``method`` is ``extractive`` without a model.
+    """
+
+    question: str
+    text: str
+    method: str
+    citations: tuple[Citation, ...] = ()
+    note: str = ""
+    trace: Trace | None = None
+    pack: PackedAnswer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadWindow:
+    """The window of one thread, and what happens to it next."""
+
+    thread_id: str
+    sections: tuple[Mapping[str, Any], ...]
+    messages: int
+    message_tokens: int
+    prefix_tokens: int
+    """The tokens before the newest messages, which a vendor's cache may keep."""
+    late_tokens: int
+    tokens: int
+    left_out: int
+    limits: Mapping[str, int] = field(default_factory=dict)
+    state: Mapping[str, Any] = field(default_factory=dict)
+    plan: Mapping[str, bool] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HostLife:
+    """One agent that was seen at work."""
+
+    agent: str
+    sessions: int
+    last_event_at: int
+    events: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArmReport:
+    """The arms of an experiment, and what they show.
+
+    ``arms`` has sessions, those with an outcome, and those that went well. ``more`` is how many
+    sessions the smaller arm still needs; ``difference`` of the shares is given only when it needs
+    none, with the half width of its interval at 95 %.
+    """
+
+    is_on: bool
+    arms: Mapping[str, tuple[int, int, int]]
+    more: int
+    difference: float | None = None
+    error: float | None = None

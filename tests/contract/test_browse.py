@@ -1,0 +1,157 @@
+"""What people look at, on both databases: counts, misses, windows, answers and arms."""
+
+from __future__ import annotations
+
+import pytest
+
+from smara.browse.ask import cited
+from smara.browse.browse import arm_report
+from smara.browse.models import KINDS
+from smara.errors import InvalidInputError, NotFoundError
+from smara.search.models import Hit
+from tests.contract.both import EACH_DATABASE
+
+pytestmark = EACH_DATABASE
+
+TEXTS = (
+    ("gotcha", "The cache worker gives up on a queue after four tries."),
+    ("gotcha", "A login without a token is refused at noon."),
+    ("preference", "Prefer tabs over spaces in Makefiles."),
+)
+
+
+@pytest.fixture
+def texts(memory):
+    return [
+        memory.memories.add(text, type=type_, files=["src/door.py"], modules=["src"]).memory
+        for type_, text in TEXTS
+    ]
+
+
+def values(memory, facet, **filters):
+    counts = memory.browse.facets("memories", filters).facets[facet]
+    return {each.value: each.count for each in counts}
+
+
+def test_each_facet_is_counted_under_the_filters_of_the_others(memory, texts):
+    memory.memories.pin(texts[0].id, by="person")
+    assert values(memory, "type") == {"gotcha": 2, "preference": 1}
+    assert values(memory, "type", type="gotcha") == {"gotcha": 2, "preference": 1}
+    assert values(memory, "type", is_pinned="yes") == {"gotcha": 1}
+    assert memory.browse.facets("memories", {"is_pinned": "yes", "module": "src"}).total == 1
+    assert memory.browse.facets("memories", {"module": "lib"}).total == 0
+
+
+def test_counts_follow_every_change(memory, texts):
+    assert memory.browse.facets().total == 3
+    memory.memories.forget(texts[0].id, by="person")
+    assert memory.browse.facets().total == 2
+    assert memory.browse.facets("memories", {"state": "deprecated"}).total == 1
+    memory.memories.mark_stale(texts[1].id, "the login is gone", by="person")
+    assert memory.browse.facets("memories", {"is_stale": "yes"}).total == 1
+    assert [each.id for each in memory.memories.list(is_stale=True)] == [texts[1].id]
+    assert texts[1].id not in {each.id for each in memory.memories.list(is_stale=False)}
+
+
+def test_what_the_viewer_may_not_see_is_not_counted(memory, texts):
+    memory.memories.remember("My own editor is vim.", visibility="personal", actor="ann")
+    assert memory.browse.facets().total == 3
+
+
+def test_every_kind_is_counted_and_a_strange_facet_is_refused(memory, say):
+    say("hello")
+    memory.tasks.add("Paint the door")
+    assert memory.browse.facets("messages").total == 1
+    assert memory.browse.facets("tasks", {"status": "open"}).total == 1
+    assert memory.browse.facets("tasks", {"priority": "4"}).total == 0
+    for kind in KINDS:
+        assert memory.browse.facets(kind).kind == kind
+    with pytest.raises(InvalidInputError, match="no facet walrus"):
+        memory.browse.facets("tasks", {"walrus": "1"})
+
+
+def test_messages_of_all_threads_come_newest_first_by_page(memory, say):
+    for no in range(5):
+        say(f"message {no}", f"t{no % 2}")
+    first = memory.browse.messages(limit=2)
+    assert [each.message.content for each in first] == ["message 4", "message 3"]
+    second = memory.browse.messages(limit=2, before=first[-1].no)
+    assert [each.message.content for each in second] == ["message 2", "message 1"]
+    assert len(memory.browse.messages(thread_id="t0")) == 3
+    assert memory.browse.messages(role="tool") == []
+
+
+def test_memories_used_lately_are_counted(memory, texts, clock):
+    memory.memories.used(texts[0].id, outcome="helped", by="person")
+    assert memory.browse.used_since(30) == 1
+    clock.advance(31 * 86_400)
+    assert memory.browse.used_since(30) == 0
+
+
+def test_a_miss_names_the_stage_at_which_the_record_fell_out(memory, texts):
+    assert memory.browse.why_not("cache worker", texts[0].short_id).stage == "found"
+    missed = memory.browse.why_not("banana cache", texts[2].id)
+    assert (missed.stage, missed.missing) == ("no_match", ("banana", "cache"))
+    assert memory.browse.why_not("cache", "m-none").stage == "unknown"
+    memory.memories.forget(texts[0].id, by="person")
+    assert memory.browse.why_not("cache worker", texts[0].id).stage == "hidden"
+
+
+def test_a_record_behind_the_limit_is_told_its_rank(memory, say):
+    for no in range(12):
+        last = say(f"the cache worker says {no}")
+    found = {memory.browse.why_not("cache worker", last.id, limit=20).stage}
+    low = [
+        miss
+        for message in memory.messages.list(thread_id="t")
+        if (miss := memory.browse.why_not("cache worker", message.id, limit=3)).stage
+        == "below_limit"
+    ]
+    assert found == {"found"}
+    assert len(low) == 9
+    assert all(miss.rank > 3 for miss in low)
+
+
+def test_without_a_model_the_answer_quotes_and_cites(memory, texts):
+    reply = memory.browse.ask("How often does the cache worker try?")
+    assert reply.method == "extractive"
+    assert "four tries" in reply.text
+    assert reply.citations[0].id == texts[0].id
+    assert "[1]" in reply.text
+    assert memory.browse.ask("zebra xylophone quux").method == "none"
+
+
+def test_a_window_starts_no_observation(memory, say):
+    for no in range(20):
+        say(f"message {no} " + "word " * 50)
+    window = memory.browse.window("t")
+    assert window.messages == 20
+    assert window.tokens >= window.message_tokens > 0
+    assert memory.observations.list() == []
+    with pytest.raises(NotFoundError):
+        memory.browse.window("nowhere")
+
+
+def test_working_pages_are_listed(memory, say):
+    say("hello")
+    memory.working.put("# Goal", scope="thread", thread_id="t")
+    [page] = memory.browse.working()
+    assert (page.scope, page.thread_id, page.version) == ("thread", "t", 1)
+
+
+def test_arms_without_enough_sessions_say_how_many_are_missing(memory):
+    report = memory.browse.arms()
+    assert (report.is_on, report.arms, report.difference) == (False, {}, None)
+    few = arm_report(True, {"control": (40, 30, 10), "full": (600, 400, 133)})
+    assert (few.more, few.difference) == (320, None)
+    many = arm_report(True, {"control": (900, 800, 240), "full": (900, 800, 400)})
+    assert many.more == 0
+    assert many.difference == pytest.approx(0.2)
+    assert 0 < many.error < 0.06
+
+
+def test_a_citation_that_leads_nowhere_is_marked_dead():
+    hits = [Hit("m1", "memory", "The port is 6399.", 0)]
+    reply = cited("Which port?", "It is 6399 [1], not 6379 [7]. [Memory #m1: port]", "fake", hits)
+    assert reply.text == "It is 6399 [1], not 6379 [2]. [1]"
+    assert [(each.id, each.is_dead) for each in reply.citations] == [("m1", False), ("[7]", True)]
