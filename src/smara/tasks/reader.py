@@ -32,9 +32,9 @@ from smara.tasks.models import (
     TaskType,
     TreeNode,
 )
-from smara.tasks.store import WAITS, StoredTask, TaskStore
+from smara.tasks.store import WAITS, WAITS_FOR_NOTHING, StoredTask, TaskStore
 
-READY = f" AND NOT {WAITS} ORDER BY t.priority, t.created_at, t.no LIMIT ? OFFSET ?"
+READY = f" AND {WAITS_FOR_NOTHING} ORDER BY t.priority, t.created_at, t.no LIMIT ? OFFSET ?"
 """The end of a statement that gives open tasks that wait for nothing, the most urgent first."""
 _LISTED: tuple[tuple[TaskStatus, str], ...] = (
     ("in_progress", "t.priority, t.created_at, t.no"),

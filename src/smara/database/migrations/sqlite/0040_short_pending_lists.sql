@@ -1,0 +1,1 @@
+-- Nothing to do: the index of SQLite has no list of terms that wait.

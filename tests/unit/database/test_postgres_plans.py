@@ -1,0 +1,110 @@
+"""PostgreSQL reads no large table from end to end for what is done every day.
+
+The server counts the rows that scans read: whatever statement a call runs, and whatever the
+planner makes of it, a scan of a large table is seen.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+import smara
+from smara.database.postgres import split_schema
+
+pytestmark = pytest.mark.postgres
+
+MANY = 20_000
+FEW = 100
+"""What is there at all is asked by reading a row or two."""
+_GROW = (
+    """INSERT INTO messages SELECT (jsonb_populate_record(m, jsonb_build_object('no', m.no + n,
+      'seq', m.seq + n, 'id', 'm' || n, 'client_id', 'c' || n))).*
+      FROM messages m, generate_series(1, {many}) AS n""",
+    "UPDATE threads SET last_seq = last_seq + {many}",
+    """INSERT INTO message_index SELECT i.no + n, 0, project_no, thread_no, resource, role,
+      'quick' || n % 10 || ' word' || n % 5000, repeat(md5(n::text), 30),
+      array_to_tsvector(ARRAY['quick' || n % 10, 'word' || n % 5000])
+      FROM message_index i, generate_series(1, {many}) AS n""",
+    """INSERT INTO tasks SELECT (jsonb_populate_record(t, jsonb_build_object('no', t.no + n,
+      'id', 't' || n, 'short_id', 'sm-' || n, 'key', 'sm-' || n, 'bare_key', n::text,
+      'priority', n % 5))).* FROM tasks t, generate_series(1, {many}) AS n""",
+    """INSERT INTO record_index SELECT i.kind, i.no + n, 0, i.project_no, 'title' || n % 5000, '',
+      array_to_tsvector(ARRAY['title' || n % 5000]) FROM record_index i,
+      generate_series(1, {many}) AS n""",
+    """INSERT INTO task_dependencies SELECT (jsonb_populate_record(NULL::task_dependencies,
+      jsonb_build_object('project_no', t.project_no, 'task_no', t.no,
+      'depends_on_no', t.no - s * 7, 'type', (ARRAY['blocks', 'blocks', 'related'])[s],
+      'created_at', 0))).* FROM tasks t, generate_series(1, 3) AS s WHERE t.no > 100""",
+    "UPDATE tasks SET status = 'closed', closed_at = 1 WHERE no % 2 = 0",
+    "SELECT setval(pg_get_serial_sequence(t, 'no'), 2 * {many}) FROM unnest("
+    "ARRAY['messages', 'tasks']) AS t",
+    "ANALYZE",
+)
+
+
+@pytest.fixture(scope="module")
+def large():
+    """A store of many messages and tasks, of which most wait for another."""
+    from tests.postgres import fresh_schema
+
+    with fresh_schema() as url:
+        with smara.open(url, embedder="off", project="large") as memory:
+            memory.messages.add(thread_id="t", role="user", content="begin", client_id="c")
+            memory.tasks.add("Begin")
+            with memory.internals.database.write() as session:
+                for statement in _GROW:
+                    session.run(statement.format(many=MANY))
+        yield url
+
+
+def _scans(url: str) -> dict[str, int]:
+    """The rows that scans read so far of each large table."""
+    import psycopg
+
+    conninfo, schema = split_schema(url)
+    with psycopg.connect(conninfo) as connection:
+        rows = connection.execute(
+            "SELECT s.relname, s.seq_tup_read FROM pg_stat_user_tables s JOIN pg_class c"
+            " ON c.oid = s.relid WHERE s.schemaname = %s AND c.reltuples >= %s",
+            (schema, MANY),
+        ).fetchall()
+    return dict(rows)
+
+
+def _claim_and_release(memory: smara.Memory) -> None:
+    task = memory.tasks.claim(memory.tasks.ready(limit=1)[0].id, session_id="s")
+    memory.tasks.release(task.id, session_id="s")
+
+
+EVERYDAY = {
+    "append": lambda memory: memory.messages.add(thread_id="t", role="user", content="word77"),
+    "append with a client id": lambda memory: memory.messages.add(
+        thread_id="t", role="user", content="once", client_id="again"
+    ),
+    "the newest messages": lambda memory: memory.messages.list(thread_id="t", limit=20),
+    "search of a name": lambda memory: memory.search("word123"),
+    "search of a question": lambda memory: memory.search("which quick3 word456 was it"),
+    "search of tasks": lambda memory: memory.search_tasks("title123"),
+    "add a task": lambda memory: memory.tasks.add("Another"),
+    "ready": lambda memory: memory.tasks.ready(),
+    "claim and release": _claim_and_release,
+    "list of tasks": lambda memory: memory.tasks.list(status="open", limit=20),
+    "get of a task": lambda memory: memory.tasks.get(memory.tasks.list(limit=1)[0].id),
+    "start of a session": lambda memory: memory.moments.start(session_id="s"),
+}
+
+
+@pytest.mark.parametrize("what", EVERYDAY)
+def test_an_everyday_call_reads_no_large_table_from_end_to_end(large, what):
+    with smara.open(large, embedder="off", project="large") as memory:
+        EVERYDAY[what](memory)  # opening, and what is prepared once, is not the subject
+        with memory.internals.database.read() as session:
+            session.one("SELECT pg_stat_force_next_flush()")
+    before = _scans(large)
+    assert {"messages", "message_index", "tasks", "task_dependencies"} <= set(before)
+    with smara.open(large, embedder="off", project="large") as memory:
+        EVERYDAY[what](memory)
+        with memory.internals.database.read() as session:
+            session.one("SELECT pg_stat_force_next_flush()")
+    after = _scans(large)
+    assert {table: rows for table in before if (rows := after[table] - before[table]) > FEW} == {}
