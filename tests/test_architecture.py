@@ -373,7 +373,7 @@ MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "commits": (10, 96, 1_060),
     "database/postgres": (1, 20, 130),
     "database/servers": (1, 25, 180),
-    "decisions": (13, 135, 1_430),
+    "decisions": (13, 145, 1_490),
     "frameworks": (10, 120, 1_000),
     "feed": (3, 8, 90),
     "privacy": (37, 530, 5_860),

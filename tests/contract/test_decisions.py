@@ -384,3 +384,73 @@ def test_a_wish_that_is_hinted_at_in_two_sessions_is_kept_and_in_one_it_is_not(m
     assert quotes == ["It is pnpm here and not npm.", "We have pnpm here and not npm."]
     assert len({each.message_id for each in decision.memory.evidence}) == 2
     assert decision.memory.type == "preference"
+
+
+def test_a_like_sentence_of_another_session_is_not_the_same_wish_again(memory):
+    say(memory, "s-1", (("user", "The tab bar stays hidden on login, only home shows tabs."),))
+    say(memory, "s-2", (("user", "I want the home tab icon filled with the tab color."),), day=1)
+    prompt = "You join plans. Every claim needs a citation. Missing files are named. Plan {}."
+    for number in range(2):  # a program fills in its form
+        say(memory, f"p-{number}", (("user", prompt.format(number)),), day=2 + number)
+    memory.decisions.update()
+    assert not memory.decisions.list()
+
+
+def test_words_that_the_agent_wrote_are_not_the_persons_when_they_are_handed_back(memory):
+    proposal = (
+        "A lead commits one settings file, and every capture must always fire from it. "
+        "No second process is needed, and nobody must ever edit the search path by hand."
+    )
+    memory.messages.append_batch(
+        NewThread("hooks"),
+        [
+            NewMessage("user", "How could captures be set up for a team?", "m-0"),
+            NewMessage("assistant", f"Three ways. {proposal} Shall I compare them?", "m-1"),
+            NewMessage("user", f"{proposal}\nHow would the binary get there?", "m-2"),
+            NewMessage("assistant", "By a shim that is committed beside it.", "m-3"),
+        ],
+        compact=False,
+    )
+    memory.decisions.update()
+    assert not memory.decisions.list()
+
+
+def test_amid_work_a_request_for_one_thing_is_no_decision_and_two_binding_statements_are(memory):
+    def work(name, text, day):
+        calls = [
+            Part("tool_call", name="Edit", call_id=f"{number}", arguments={"file_path": "a.py"})
+            for number in range(3)
+        ]
+        turns = (("user", "Go on with the list."), ("assistant", calls))
+        memory.messages.append_batch(
+            NewThread(name),
+            [
+                NewMessage(role, content, f"{name}-{number}", created_at=MARCH + day * DAY + number)
+                for number, (role, content) in enumerate((*turns, ("user", text), turns[1]))
+            ],
+            compact=False,
+        )
+
+    work(
+        "s-1",
+        "I want you to use the new layout for the page instead of the old one. Let's keep the blue"
+        " header and drop the side bar for the first release.",
+        1,
+    )
+    work(
+        "s-2",
+        "Uploads must only be accepted with a checksum. Files above 20 MB should never be stored"
+        " in the database, they belong to the bucket.",
+        2,
+    )
+    memory.decisions.update()
+    (decision,) = memory.decisions.list()
+    assert decision.thread_id == "s-2"
+
+
+@pytest.mark.parametrize("wish", ["Never mock the database here.", "Use pnpm, not npm, please."])
+def test_a_short_wish_is_heard_the_first_time_it_is_said_plainly(memory, wish):
+    answer = ("assistant", "I changed it and ran the tests.")
+    say(memory, "s-1", (("user", "Go on with the tests."), answer, ("user", wish), answer))
+    memory.decisions.update()
+    assert [decision.rule for decision in memory.decisions.list()] == [wish]

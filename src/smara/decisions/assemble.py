@@ -36,11 +36,12 @@ TALK = 0.5
 """The least mean of a talk that decides something."""
 _TALK_CHARACTERS, _MOST_OF_LONG_TALK, _SUMMARY_WEIGHT = 800, 16, 0.5
 """The longest turns of an agent, on average, that talks instead of reporting its work."""
-_LEAST_SUMMARY, _LEAST_WORDING = 0.2, 0.4
+_LEAST_SUMMARY, _LEAST_WORDING, _MOST_ADDED = 0.2, 0.4, 4
+"""The least of a person's terms in the agent's words; how many times as many these may have."""
 _REPORTS = 0.1
-_LEAST_TERMS = 3
+_LEAST_TERMS, _LEAST_OF_A_WISH, _LEAST_BINDING = 3, 2, 2
 _LEAST_WISH, _LEAST_CHOICE = 0.15, 0.3
-_RESTATED, _SHORT_ANSWER = 0.7, 300
+_RESTATED, _SHORT_ANSWER, _SHORT = 0.7, 300, 90
 _MANY_CALLS, _MOST_CALLS = 3, 2
 _PAUSE_MS = 6 * 3_600_000
 _MOST_TURNS = 40
@@ -145,13 +146,15 @@ def hints(
 ) -> list[Draft]:
     """Return statements that become decisions when they are said a second time."""
     quoted = {each.text for draft in drafts for each in draft.quotations}
-    open_facts = ("question", "doubt", "status")
+    open_facts = ("question", "doubt", "status", "task at once")
     likely = [
         (weight, each)
         for weight, each in weighed
         if weight >= HINT
         and each.text not in quoted
         and not any(each.facts[name] for name in open_facts)
+        # "Do not touch the code" bounds one piece of work, however often it is said.
+        and (_is_binding(each) or (each.facts["refuse"] and not each.facts["refuses at once"]))
         and len(content_terms(each.text)) >= 2
     ]
     return [
@@ -222,12 +225,12 @@ def _draft(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed], mean: float)
     if not stated:
         return None
     first = stretch[0][1].turn
-    plain = [(weight, each) for weight, each in stated if _is_plain(each)]
-    score = max((weight for weight, _ in plain), default=0.0)
+    score = max((weight for weight, each in stated if _is_plain(each)), default=0.0)
     plainly = [
         each
-        for weight, each in plain
-        if _is_restated(turns, each) or _is_said_plainly(weight, each)
+        for weight, each in stated
+        if _is_plain(each, _LEAST_OF_A_WISH)
+        and (_is_restated(turns, each) or _is_said_plainly(weight, each))
     ]
     if plainly:
         score = max(score, SURE)
@@ -241,8 +244,14 @@ def _draft(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed], mean: float)
         # A talk begins with what is wrong; the rule comes after.
         if (weight >= LIKELY or in_talk >= POSSIBLE or each in plainly) and content_terms(each.text)
     ]
-    # One sentence amid work is a request as often as a rule; who settles something says more.
-    if len(chosen) < 2 and not (chosen and plainly):
+    # Two short replies between pieces of work steer it.
+    is_work = is_talk and sum(turn.calls for turn in turns) > _MOST_CALLS * len(turns) / 2
+    if len(chosen) < 2 + is_work and not (chosen and plainly):
+        return None
+    # Amid work one sentence is a request as often as a rule; who settles something binds twice.
+    quoted = {each.text for each in chosen}
+    binding = sum(each.text in quoted and _is_binding(each) for _, each in stated)
+    if binding < _LEAST_BINDING and not (is_talk or plainly):
         return None
     surest, best = max(stated, key=lambda pair: max(pair[0], SURE * _is_said_plainly(*pair)))
     surest = max(surest, SURE * _is_said_plainly(surest, best))
@@ -285,19 +294,29 @@ def _compose(
     )
 
 
-def _is_plain(sentence: Sentence) -> bool:
+def _is_plain(sentence: Sentence, least: int = _LEAST_TERMS) -> bool:
     """Return True for a statement without a doubt that says something by itself."""
-    return not sentence.facts["doubt"] and len(content_terms(sentence.text)) >= _LEAST_TERMS
+    return not sentence.facts["doubt"] and len(content_terms(sentence.text)) >= least
+
+
+def _is_binding(sentence: Sentence) -> bool:
+    """Return True for a statement that says what must be, always or from now on."""
+    facts = sentence.facts
+    is_open = facts["doubt"] or facts["ask"] or facts["task at once"]
+    return bool((facts["oblige"] or facts["total"] or facts["lasting"]) and not is_open)
 
 
 def _is_said_plainly(weight: float, sentence: Sentence) -> bool:
     """Return True for a wish in plain words, or a choice in a form.
 
-    "Never mock the database", "From now on …", "Per line (asked: how are totals rounded)".
+    "Never mock the database", "From now on …", "Use pnpm, not npm", "Per line (asked: how are
+    totals rounded)".
     """
     facts = sentence.facts
+    is_contrast = facts["choice at once"] and facts["refuse"] and not facts["status"]
+    is_choice = facts["form"] or (is_contrast and len(sentence.text) <= _SHORT)
     is_wish = weight >= _LEAST_WISH and bool(facts["ever at once"] or facts["henceforth"])
-    return is_wish or (weight >= _LEAST_CHOICE and bool(facts["form"]))
+    return is_wish or (weight >= _LEAST_CHOICE and bool(is_choice))
 
 
 def _is_restated(turns: Sequence[SpokenTurn], sentence: Sentence) -> bool:
@@ -360,9 +379,11 @@ def _summary(turns: Sequence[SpokenTurn], chosen: Sequence[Quotation]) -> Quotat
             continue
         listed = sentences(own_text(turns[number].text))
         text = " ".join(each for each in listed if not each.endswith(("?", "？")))
-        share = len(content_terms(text) & spoken) / max(6, len(spoken))
+        terms = content_terms(text)
+        share = len(terms & spoken) / max(6, len(spoken))
+        is_report = len(terms) > _MOST_ADDED * max(6, len(spoken))
         # Of two that say as much, the later one knows more.
-        if text and share >= best.weight - 0.02:
+        if text and not is_report and share >= best.weight - 0.02:
             best = Quotation(number, shorten(text, _LONGEST_WORDING), share)
     return best if best.turn >= 0 else None
 

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 from smara.behavior.finalize import ModelAccess
@@ -35,7 +36,14 @@ from smara.decisions.recall import common_terms, recall
 from smara.decisions.shelf import CommitShelf, DecisionShelf, records_about
 from smara.decisions.store import DecisionRow, DecisionStore, WaitingThread
 from smara.decisions.turns import turns_of
-from smara.decisions.utterances import SpokenTurn, content_terms, names_in, read_utterances
+from smara.decisions.utterances import (
+    SpokenTurn,
+    content_terms,
+    names_in,
+    own_text,
+    read_utterances,
+    sentences,
+)
 from smara.errors import NotFoundError
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import AddResult, Evidence, NewMemory, Relation, State, TypedMemory
@@ -47,7 +55,7 @@ MOST_THREADS = 1_000
 IDLE_SECONDS = 120.0
 _MOST_MESSAGES = 6_000
 _MOST_TERMS = 400
-_MOST_RARE, _MOST_FOUND, _SAME_WORDS = 3, 20, 0.5
+_MOST_RARE, _MOST_FOUND, _SAME_WORDS, _SAME_MESSAGE = 3, 20, 0.75, 0.4
 _MOST_NAMES, _MOST_FILES = 12, 6
 _MOST_AMENDED, _MOST_REJECTED, _MOST_EVIDENCE = 4, 6, 40
 _LONGEST_RULE = 1_600
@@ -305,33 +313,36 @@ class Decisions:
         """Return the same statement of the same person in another session, if there is one."""
         text = draft.quotations[0].text
         terms = content_terms(text)
-        usual = common_terms()
-        rare = sorted(terms, key=lambda term: (usual.get(term, 0.0), -len(term), term))[:_MOST_RARE]
+        rates = common_terms()
+        rare = sorted(terms, key=lambda term: (rates.get(term, 0.0), -len(term), term))[:_MOST_RARE]
         within = Within(
             self._project.scope.project_no, resource_id=thread.resource_id, roles=("user",)
         )
         with self._store.database.read() as session:
             fulltext = self._store.database.fulltext
             rows = {
-                row for term in rare for row in fulltext.match(session, [term], within, _MOST_FOUND)
+                row
+                for pair in combinations(rare, 2)
+                for row in fulltext.match(session, pair, within, _MOST_FOUND)
             }
             found = self._messages.by_numbers(session, sorted({no_of(row) for row in rows}))
             own = self._messages.find_message(session, origin)
-        # A session that was resumed or imported twice has the same message again.
-        copies = {each.raw_content for each in found.values() if each.thread_id == thread.id}
-        copies |= {own[1].raw_content} if own is not None else set()
-        others = [
-            each
-            for each in found.values()
-            if each.thread_id != thread.id and each.raw_content not in copies
-        ]
-        newest_first = sorted(others, key=lambda each: -each.created_at)
-        for turn in (turn for each in newest_first for turn in turns_of([each])):
-            for sentence in read_utterances([SpokenTurn("agent", ""), turn]):
-                shared = len(terms & content_terms(sentence.text))
-                is_same = shared >= max(2, _SAME_WORDS * len(terms))
-                if is_same and not sentence.facts["question"] and weigh(sentence.facts) >= HINT:
-                    return Evidence(message_id=turn.message_id, quote=sentence.text)
+        whole = own[1].raw_content if own is not None else text
+        around = content_terms(own_text(whole)) - terms
+        others = [each for each in found.values() if each.thread_id != thread.id]
+        for each in sorted(others, key=lambda each: -each.created_at):
+            own_words = own_text(each.raw_content)
+            if not any(_is_same_statement(terms, other) for other in sentences(own_words)):
+                continue
+            # A session that was imported twice has the message again, a program's prompt its form.
+            copied = len(around & content_terms(own_words))
+            if each.raw_content == whole or copied > max(1, _SAME_MESSAGE * len(around)):
+                continue
+            for turn in turns_of([each]):
+                for sentence in read_utterances([SpokenTurn("agent", ""), turn]):
+                    is_stated = not sentence.facts["question"] and weigh(sentence.facts) >= HINT
+                    if is_stated and _is_same_statement(terms, sentence.text):
+                        return Evidence(message_id=turn.message_id, quote=sentence.text)
         return None
 
     def _evidence(
@@ -550,6 +561,12 @@ def definitions(root: str) -> dict[str, list[str]]:
         for name in set(_DEFINITION.findall(text)):
             found.setdefault(name, []).append(path)
     return found
+
+
+def _is_same_statement(terms: set[str], sentence: str) -> bool:
+    """Return True for a sentence that says little more or less than the terms of another."""
+    others = content_terms(sentence)
+    return len(terms & others) >= max(2, _SAME_WORDS * max(len(terms), len(others)))
 
 
 def _report(threads: int, counts: Counter[str], is_all: bool = True) -> DecisionReport:

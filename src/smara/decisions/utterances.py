@@ -65,6 +65,8 @@ _WORD = re.compile("[\u3040-\u30ff\u4e00-\u9fff]|[^\\W\\d_]+(?:'[a-z]+)?|\\d+|[?
 WORD_MARKS = "=^$"
 """With what the facts begin that are words of the sentence."""
 _MOST_WORDS = 80
+_NEAR_TURNS, _LEAST_COPIED, _MOST_COPIED = 6, 30, 1
+"""The agent's turns that a person may copy from; how long a copied sentence is; one is a choice."""
 
 
 class SpokenTurn(NamedTuple):
@@ -256,13 +258,27 @@ def read_utterances(turns: Sequence[SpokenTurn]) -> list[Sentence]:
             continue
         before = turns[number - 1] if number else _SILENCE
         after = turns[number + 1] if number + 1 < len(turns) else _SILENCE
-        found += [
+        spoken = [
             Sentence(number, sentence, facts)
             for sentence, facts in _facts_of(
                 turn, before, after, turns[number + 2 : number + 3], is_first=number == 0
             )
         ]
+        near = turns[max(0, number - 2 * _NEAR_TURNS) : number]
+        agents = [_bare(each.text) for each in near if each.speaker == "agent"]
+        copied = {each.text for each in spoken if _is_copied(each.text, agents)}
+        found += [each for each in spoken if len(copied) <= _MOST_COPIED or each.text not in copied]
     return found
+
+
+def _is_copied(sentence: str, agents: Sequence[str]) -> bool:
+    """Return True for a sentence that the agent had written."""
+    bare = _bare(sentence)
+    return len(bare) >= _LEAST_COPIED and any(bare in each for each in agents)
+
+
+def _bare(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text[:_MOST_OF_A_TURN].lower()))
 
 
 def _facts_of(
@@ -293,7 +309,8 @@ def _facts_of(
     listed = sentences(own)
     for place, sentence in enumerate(listed):
         bare = _LONG_QUOTATION.sub(' "" ', sentence)
-        if len(sentence) > LONGEST_SENTENCE or len(bare) < 0.5 * len(sentence):
+        is_link = not any(map(str.isalpha, _LINK.sub("", bare)))
+        if len(sentence) > LONGEST_SENTENCE or len(bare) < 0.5 * len(sentence) or is_link:
             continue
         terms = content_terms(bare)
         width = len(cjk_run().findall(bare)) * 2 + len(bare.split())
@@ -303,6 +320,7 @@ def _facts_of(
         facts |= {
             **exchange,
             "ever at once": float(bool(_opening("ever").match(bare))),
+            "choice at once": float(bool(_opening("choose").match(bare))),
             "refuses at once": float(bool(count_signs(start, "refuse"))),
             "task at once": float(bool(count_signs(start, "task"))),
             "question": float(bool(_ASKS.search(bare[-3:]) or _INVERTED.match(bare))),
