@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,3 +59,27 @@ def empty_store(kind: str, folder: Path | None = None) -> Iterator[str]:
             pytest.skip(reason)
         with postgres.fresh_store(is_pooled) as url:
             yield url
+
+
+def files_of(database: Any, log_since: float | None = None) -> list[Path]:
+    """Return the files that may hold what a store keeps.
+
+    Of a server these are its folder without the other databases, which are those of other tests,
+    and of its log what was written since a time.
+    """
+    if database.kind == "sqlite":
+        path = Path(database.path)
+        return list(path.parent.glob(f"{path.name}*"))
+    with database.read() as session:
+        session.run("CHECKPOINT")
+        (folder,) = session.one("SELECT current_setting('data_directory')")
+        (own,) = session.one("SELECT oid FROM pg_database WHERE datname = current_database()")
+    paths = []
+    for part in Path(folder).iterdir():
+        if part.name == "base":
+            paths += (part / str(own)).rglob("*")
+        elif part.name != "pg_wal":
+            paths += [part, *part.rglob("*")]
+        elif log_since is not None:
+            paths += [each for each in part.iterdir() if each.stat().st_mtime >= log_since]
+    return paths

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -12,6 +11,7 @@ from smara.database.servers import split_schema
 from smara.testing import HashEmbedder
 from tests.contract.both import EACH_DATABASE
 from tests.contract.test_erasing import CANARY, say, talk
+from tests.stores import files_of
 
 pytestmark = EACH_DATABASE
 LONG = " ".join(f"word{number} of {CANARY}" for number in range(2_000))
@@ -33,17 +33,9 @@ def spool(monkeypatch, tmp_path):
 
 
 def files_with(memory, words: bytes) -> list[str]:
-    """Return the files of the database, the server's whole folder but its log, that hold words."""
-    database = memory.internals.database
-    if database.kind == "sqlite":
-        paths = [Path(database.path + end) for end in ("", "-wal")]
-    else:
-        with database.read() as session:
-            session.run("CHECKPOINT")
-            (folder,) = session.one("SELECT current_setting('data_directory')")
-        paths = [path for path in Path(folder).rglob("*") if "pg_wal" not in path.parts]
+    """Return the files of the database, without a server's log, that hold words."""
     found = []
-    for path in paths:
+    for path in files_of(memory.internals.database):
         try:
             content = path.read_bytes().lower() if path.is_file() else b""
         except FileNotFoundError:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import sys
+import time
 import zipfile
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from smara.errors import InvalidInputError
 from smara.testing import HashEmbedder
 from tests.contract.both import EACH_DATABASE
 from tests.contract.test_erased_bytes import files_with
+from tests.stores import files_of
 from tests.transcript_texts import (
     ANSWER,
     CJK,
@@ -36,6 +39,7 @@ def key_path() -> Path:
 
 
 pytestmark = EACH_DATABASE
+_began = 0.0
 QUERIES = {
     "zymurgy kettle": PROMPT,
     "quokka_valve": ANSWER,
@@ -59,6 +63,7 @@ def path(tmp_path, unique):
 
 @pytest.fixture(autouse=True)
 def _own_key(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys.modules[__name__], "_began", time.time() - 1)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
 
 
@@ -94,16 +99,11 @@ def left_in_files(memory, texts, *, has_log: bool = True) -> list[bytes]:
     That log is out of reach of an erase: what was stored once stays there for a while.
     """
     database = memory.internals.database
-    if database.kind == "sqlite":
-        folder, pieces = Path(database.path).parent, windows(texts)
-        paths = list(folder.glob(f"{Path(database.path).name}*"))
-    else:
-        with database.read() as session:
-            session.run("CHECKPOINT")
-            (data,) = session.one("SELECT current_setting('data_directory')")
-        paths = [each for each in Path(data).rglob("*") if has_log or "pg_wal" not in each.parts]
-        pieces = windows([text.partition("words: ")[2] for text in texts])
+    if database.kind == "postgres":
+        texts = [text.partition("words: ")[2] for text in texts]
+    pieces = windows(texts)
     assert pieces
+    paths = files_of(database, log_since=_began if has_log else None)
     return [piece for _, piece in holding(paths, pieces)]
 
 
