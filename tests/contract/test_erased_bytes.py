@@ -83,6 +83,9 @@ def test_who_is_in_the_way_is_named_and_the_erase_is_finished_later(place, memor
     database = memory.internals.database
     if database.kind == "sqlite":
         pytest.skip("a process of its own is needed, see the tests of the command")
+    begin = database._begin.replace("lock_timeout TO 30000", "lock_timeout TO 50")
+    assert begin != database._begin
+    monkeypatch.setattr(database, "_begin", begin)
     with psycopg.connect(split_schema(str(place.address))[0]) as reader:
         reader.execute(f"SET search_path TO {database.schema}; SET application_name TO 'report'")
         reader.execute("SELECT count(*) FROM messages").fetchone()

@@ -179,10 +179,15 @@ class PostgresDatabase:
                 if session.one(_OLDER, (mark, mark)) is None:
                     break
                 session.one("SELECT pg_sleep(0.1)")
-            rows = session.all(_TABLES_WITH_PAGES, (self.schema,))
-            names = (f"{self.schema}.{row[0]}" for row in rows)
-            for name in (*names, "pg_catalog.pg_statistic"):
-                session.run(f"VACUUM (FULL, ANALYZE) {name}")
+            names = [f"{self.schema}.{row[0]}" for row in session.all(_PAGES, (self.schema,))]
+            # Outside a transaction no timeout can be set without other clients of a pooler meeting
+            # it, and a reader that stays would be waited for without end: the lock is waited for
+            # in a transaction, and a table that was locked again since is left out.
+            for name in names:
+                with self.write(is_derived=True) as waiting:
+                    waiting.run(f"LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE")
+                session.run(f"VACUUM (FULL, ANALYZE, SKIP_LOCKED) {name}")
+            session.run("VACUUM (FULL, ANALYZE, SKIP_LOCKED) pg_catalog.pg_statistic")
             session.run("DO $$ BEGIN CHECKPOINT; EXCEPTION WHEN OTHERS THEN NULL; END $$")
 
     def close(self) -> None:
@@ -199,7 +204,7 @@ SELECT 1 FROM now WHERE txid_snapshot_xmin(snapshot) < ? OR EXISTS (
     AND age(backend_xmin) > txid_snapshot_xmax(snapshot) - ?)
 """
 """Whether a transaction or a snapshot is older than a mark, the number of the next transaction."""
-_TABLES_WITH_PAGES = (
+_PAGES = (
     "SELECT relname FROM pg_class WHERE relnamespace = ?::text::regnamespace"
     " AND relkind = 'r' AND pg_relation_size(oid) > 0 ORDER BY relname"
 )
