@@ -47,6 +47,8 @@ CALLS = {
     "tasks import": ["TRACKER"],
     "tasks export": [],
     "remember": ["Use uv, never pip"],
+    "review": [],
+    "why": ["FILE"],
     "memories list": [],
     "memories search": ["parser"],
     "memories show": ["MEMORY"],
@@ -166,7 +168,7 @@ def words_of(call: str, file: str) -> list[str]:
         files["BACKUP"] = smara("backup", f"{file}.db", "--json").data["path"]
     if call in ("keys list", "keys revoke"):
         smara("keys", "add", "ci")
-    if "MEMORY" in CALLS[call]:
+    if "MEMORY" in CALLS[call] or call == "review":
         noted = (
             "The parser reads tabs in all of its files",
             "--type",

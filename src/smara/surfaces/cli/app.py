@@ -39,6 +39,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Find": {
         "search": "Search everything Smara remembers.",
+        "why": "Show everything known about a file, a line or a name.",
         "decisions": "Show what people decided in their sessions.",
         "commits": "Read the history, and explain a file's lines.",
         "code": "Index the code and query its dependencies.",
@@ -47,6 +48,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Teach and review": {
         "remember": "Teach Smara something. It is trusted at once.",
+        "review": "Decide what is true: one key for each memory.",
         "memories": "List, review, edit and forget memories.",
         "working": "Show and edit working memory.",
     },
@@ -117,7 +119,7 @@ _MODULES = {
     "restore": "privacy", "erase": "privacy", "copy": "privacy", "keys": "serve",
     "ui": "serve",
 }  # fmt: skip
-_TERMINAL = frozenset({"init", "setup", "status"})
+_TERMINAL = frozenset({"init", "review", "setup", "status", "why"})
 """Commands of the package ``surfaces.terminal``."""
 
 

@@ -217,7 +217,7 @@ def _next_steps(
     if not is_in_project or not (status["messages"] or any(each.is_set_up for each in hosts)):
         yield "smara init", "set up this repository: agents, past sessions, code"
     if to_review:
-        yield "smara memories review", f"{output.count(to_review, 'memory', 'memories')} to review"
+        yield "smara review", f"{output.count(to_review, 'memory', 'memories')} to review"
     if tasks["ready"]:
         yield "smara tasks ready", f"{output.count(tasks['ready'], 'task')} can be started"
     if current["code"]["state"] == "none" and current["commits"] is not None:

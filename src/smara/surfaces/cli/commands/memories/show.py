@@ -162,7 +162,7 @@ def reply_added(
             output.paragraph(f"{how} {other.short_id}: {one_line(other.content)}", "  ", "    ")
         )
     if added.disputes:
-        click.echo("  Run `smara memories review` to decide which of them is true.")
+        click.echo("  Run `smara review` to decide which of them is true.")
 
 
 _TYPE = click.option(
@@ -241,7 +241,7 @@ def list_memories(
         output.say()
         click.echo(legend(map(trust_of, page)))
         if totals.to_review:
-            say_more(f"{totals.to_review:,} to review: `smara memories review`.")
+            say_more(f"{totals.to_review:,} to review: `smara review`.")
 
 
 @click.command("search")

@@ -1,0 +1,92 @@
+"""`smara why` tells what is known about a place, and nothing about another."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.surfaces.shell import on_terminal, plain, smara
+
+CART = "def total(items):\n    return sum(items)\n\n\ndef tax(amount):\n    return amount // 5\n"
+
+
+@pytest.fixture
+def shop(db: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a repository with reasons, a memory, and two files that change together."""
+    root = tmp_path / "shop"
+    (root / "src").mkdir(parents=True)
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("SMARA_PROJECT", "auto")
+
+    def commit(message: str, **files: str) -> None:
+        for name, text in files.items():
+            (root / "src" / f"{name}.py").write_text(text)
+        who = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
+        subprocess.run(["git", "add", "-A"], check=True)
+        subprocess.run(["git", *who, "commit", "-q", "-m", message], check=True)
+
+    subprocess.run(["git", "init", "-q"], check=True)
+    commit("Add the cart", cart=CART, till="import cart\n\n\ndef pay():\n    return cart.tax(5)\n")
+    commit(
+        "Round taxes down\n\nThe tax office rounds every line down, because rounding the sum "
+        "loses a cent in each bill.",
+        cart=CART.replace("amount // 5", "int(amount * 0.2)"),
+        till="import cart\n\n\ndef pay():\n    return cart.tax(6)\n",
+    )
+    said = smara(
+        "remember", "Amounts are integer cents, so `tax()` never divides", "--file", "src/cart.py"
+    )
+    assert said.code == 0
+    assert smara("remember", "Till needs a printer", "--file", "src/till.py").code == 0
+    assert smara("tasks", "add", "Test the rounding in src/cart.py").code == 0
+    assert smara("tasks", "add", "Paint the shop").code == 0
+    return root
+
+
+def test_why_of_a_file_has_memories_reasons_changes_and_tasks(shop):
+    seen = plain(on_terminal("why", "src/cart.py").out)
+    assert max(map(len, seen.splitlines())) <= 80
+    for words in (
+        "Know before you change it",
+        "Amounts are integer cents, so `tax()` never divides",
+        "Why it is so, from the history",
+        "The tax office rounds every line down",
+        "by      Ann (2): 2 commits",
+        "with    src/till.py (2 of 2)",
+        "Test the rounding in src/cart.py",
+    ):
+        assert words in seen
+    assert "printer" not in seen
+    assert "Paint" not in seen
+
+
+def test_why_of_a_line_says_whether_the_reason_is_its_own(shop):
+    assert "This line is one of them." in smara("why", "src/cart.py:6").out
+    assert "This line is one of them." not in smara("why", "src/cart.py:2").out
+
+
+def test_why_of_a_name_finds_its_place_callers_and_no_other_function(shop):
+    assert smara("code", "index").code == 0
+    found = smara("why", "tax", "--json").data
+    assert (found["path"], found["name"]) == ("src/cart.py", "tax")
+    assert found["code"]["usedBy"][0]["path"] == "src/till.py"
+    assert [each["content"] for each in found["memories"]] == [
+        "Amounts are integer cents, so `tax()` never divides"
+    ]
+    assert len(found["reasons"]) == 1
+    assert smara("why", "total", "--json").data["reasons"] == []
+
+
+def test_why_of_a_name_without_an_index_says_how_to_make_one(shop):
+    said = smara("why", "tax")
+    assert said.code == 3
+    assert "`smara code index` makes it" in said.err
+
+
+def test_why_of_a_place_about_which_nothing_is_known_says_so(shop):
+    (shop / "src" / "new.py").write_text("x = 1\n")
+    said = smara("why", "src/new.py")
+    assert said.code == 0
+    assert "Nothing is known about it yet" in said.out
