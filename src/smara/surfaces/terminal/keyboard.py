@@ -20,7 +20,7 @@ class Keyboard(Protocol):
     """Single keys, and a pause in which another program has the terminal."""
 
     def read(self) -> str:
-        """Return the next key; an empty text at the end of the input."""
+        """Return the next key, or an empty text at the end."""
 
     def paused(self) -> AbstractContextManager[None]:
         """Give the terminal back for a while, for an editor."""
@@ -93,7 +93,7 @@ class WindowsKeyboard:
 
 @contextmanager
 def open_keyboard() -> Iterator[Keyboard]:
-    """Read keys from standard input until the block ends; the terminal is then as before."""
+    """Read keys from standard input until the block ends."""
     if sys.platform == "win32":
         yield WindowsKeyboard(importlib.import_module("msvcrt"))
         return

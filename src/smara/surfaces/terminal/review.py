@@ -108,7 +108,7 @@ class _Desk:
         self.counts: Counter[str] = Counter()
 
     def go_through(self, page: Sequence[TypedMemory], keyboard: Keyboard) -> None:
-        """Show each memory and ask for a key, until the end or `q`."""
+        """Show each memory and ask for a key."""
         self._keyboard = keyboard
         position = 0
         while position < len(page):

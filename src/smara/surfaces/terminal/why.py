@@ -43,7 +43,7 @@ _LINE = re.compile(r"(.+):(\d+)$")
 
 
 @dataclass(slots=True)
-class _Place:
+class _CodePlace:
     """A place in the code and what is known about it."""
 
     path: str
@@ -113,7 +113,7 @@ def why_command(call: Invocation, target: str) -> Reply:
         output.say(f'smara remember "…" --file {found.path} teaches the next agent.', dim=True)
 
 
-def _find(memory: Memory, target: str) -> _Place:
+def _find(memory: Memory, target: str) -> _CodePlace:
     """Collect what is known about a target.
 
     Raises:
@@ -143,7 +143,7 @@ def _find(memory: Memory, target: str) -> _Place:
     return found
 
 
-def _memories(memory: Memory, found: _Place) -> list[TypedMemory]:
+def _memories(memory: Memory, found: _CodePlace) -> list[TypedMemory]:
     """Return the memories about a place; those about another function of its file are not."""
     memories = {each.id: each for each in memory.memories.list(file=found.path, limit=100)}
     if found.card is None:
@@ -160,7 +160,7 @@ def _memories(memory: Memory, found: _Place) -> list[TypedMemory]:
     return [each for each in memories.values() if each.id in near or each.id not in elsewhere]
 
 
-def _locate(memory: Memory, target: str) -> _Place:
+def _locate(memory: Memory, target: str) -> _CodePlace:
     """Return the place that a target names, with its node if the code is indexed."""
     line = None
     path = target
@@ -180,20 +180,20 @@ def _locate(memory: Memory, target: str) -> _Place:
     if is_indexed:
         note = memory.code.catch_up() or ""
         root = memory.code.status().root
-        asked = target if not is_file else _inside(path, root)
-        asked += f":{line or name}" if is_file and (line or name) else ""
+        query = target if not is_file else _inside(path, root)
+        query += f":{line or name}" if is_file and (line or name) else ""
         try:
-            card = memory.code.asking().symbol(asked)
+            card = memory.code.asking().symbol(query)
         except SmaraError as error:
             if not is_file:
                 raise
             note = "" if isinstance(error, NotFoundError | InvalidInputError) else str(error)
     if card is not None:
         name = card.node.qualname if card.node.kind != "file" else ""
-        return _Place(card.node.path, root, line, name, card, note=note)
+        return _CodePlace(card.node.path, root, line, name, card, note=note)
     repository = find_repository(os.path.dirname(os.path.abspath(path)))
     root = repository.root if repository else os.getcwd()
-    return _Place(_inside(path, root), root, line, name, note=note)
+    return _CodePlace(_inside(path, root), root, line, name, note=note)
 
 
 def _inside(path: str, root: str) -> str:
@@ -205,7 +205,7 @@ def _names(word: str, text: str) -> bool:
     return re.search(rf"(?<![\w/.]){re.escape(word)}(?![\w/])", text) is not None
 
 
-def _json(found: _Place, memories: list[dict[str, Any]]) -> dict[str, Any]:
+def _json(found: _CodePlace, memories: list[dict[str, Any]]) -> dict[str, Any]:
     card = found.card
     return {
         "path": found.path,
@@ -233,7 +233,7 @@ def _json(found: _Place, memories: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _print_head(found: _Place) -> None:
+def _print_head(found: _CodePlace) -> None:
     card = found.card
     output.say(node_heading(card.node) if card is not None else found.label, bold=True)
     if card is not None and card.node.signature:
@@ -248,7 +248,7 @@ def _title(text: str) -> None:
     output.say("", text, bold=True)
 
 
-def _print_memories(found: _Place, shapes: Sequence[dict[str, Any]]) -> bool:
+def _print_memories(found: _CodePlace, shapes: Sequence[dict[str, Any]]) -> bool:
     if found.memories:
         _title("Know before you change it")
     for each, shape in zip(found.memories, shapes, strict=True):
@@ -262,7 +262,7 @@ def _print_memories(found: _Place, shapes: Sequence[dict[str, Any]]) -> bool:
     return bool(found.memories)
 
 
-def _print_decisions(found: _Place) -> bool:
+def _print_decisions(found: _CodePlace) -> bool:
     if found.decisions:
         _title("Decided")
     for each in found.decisions:
@@ -281,7 +281,7 @@ def _print_item(name: str, when: str, text: str) -> None:
     output.say(output.paragraph(one_line(text, 600), "      ", "      "))
 
 
-def _print_reasons(found: _Place) -> bool:
+def _print_reasons(found: _CodePlace) -> bool:
     if found.reasons:
         _title("Why it is so, from the history")
     for each in found.reasons[:_MOST_REASONS]:
@@ -308,7 +308,7 @@ def _print_reasons(found: _Place) -> bool:
     return bool(found.reasons)
 
 
-def _print_changes(found: _Place) -> bool:
+def _print_changes(found: _CodePlace) -> bool:
     if not found.commits:
         return False
     _title("Changed, as its file" if found.name else "Changed")
@@ -326,7 +326,7 @@ def _print_fact(name: str, text: str) -> None:
     output.say(output.paragraph(text, f"  {name:<8}", " " * 10))
 
 
-def _print_code(found: _Place) -> bool:
+def _print_code(found: _CodePlace) -> bool:
     card = found.card
     if card is None or not (card.callers or card.tests or card.dependents):
         return False
@@ -345,7 +345,7 @@ def _print_code(found: _Place) -> bool:
     return True
 
 
-def _print_tasks(found: _Place, blocked: set[str]) -> bool:
+def _print_tasks(found: _CodePlace, blocked: set[str]) -> bool:
     if found.tasks:
         _title("Tasks")
         print_tasks(found.tasks, blocked, indent="  ")
