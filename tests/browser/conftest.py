@@ -103,6 +103,13 @@ def _note_failure(trouble: list[str], lost: Any) -> None:
         trouble.append(f"failed: {lost.url} {lost.failure}")
 
 
+@pytest.fixture(autouse=True)
+def _settings_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A form of settings writes a file, which no other test may read."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """The one browser of the session."""

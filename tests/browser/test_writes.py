@@ -121,6 +121,35 @@ def test_the_review_needs_no_mouse(window, store):
     assert tab.trouble == []
 
 
+def test_a_key_teaches_from_anywhere_about_the_file_at_hand(window, store):
+    tab = window.tab()
+    page = tab.open("/ui/memories?file=src/worker.py")
+    page.keyboard.press("n")
+    expect(page.get_by_label("What should every session know?")).to_be_focused()
+    expect(page.get_by_label("File")).to_have_value("src/worker.py")
+    page.keyboard.type("Jobs of the worker are idempotent by their key.")
+    page.get_by_role("button", name="Remember").click()
+    expect(page.get_by_text("Remembered")).to_be_visible()
+    with smara.open(store, project="default") as memory:
+        [made] = memory.memories.list(file="src/worker.py", is_verified=True, limit=5).memories
+    assert made.content == "Jobs of the worker are idempotent by their key."
+    assert tab.trouble == []
+
+
+def test_a_setting_shows_its_effect_before_it_is_saved(window, store):
+    tab = window.tab()
+    page = tab.open("/ui/settings")
+    page.get_by_label("When agents are told").select_option("off")
+    expect(page.locator("#preview del").first).to_be_visible()
+    with smara.open(store, project="default") as memory:
+        assert memory.moments.preview().text
+    page.locator("form", has=page.get_by_label("When agents")).get_by_role("button").click()
+    expect(page.locator("#preview")).to_contain_text("Nothing.")
+    with smara.open(store, project="default") as memory:
+        assert memory.moments.preview().text == ""
+    assert tab.trouble == []
+
+
 def test_two_tabs_on_one_memory_lose_nothing(window, store):
     first = window.tab()
     second = window.beside(first.page.context)

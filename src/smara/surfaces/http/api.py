@@ -195,6 +195,10 @@ class Api:
         if self._after_write is not None:
             self._after_write(memory)
 
+    def reload(self) -> None:
+        """Open the memory again at its next use, for changed settings."""
+        self._store.close()
+
     def _lines(self, call: Call) -> Iterator[bytes]:
         with self.memory(call.caller) as memory:
             yield from call.lines(memory)

@@ -14,6 +14,7 @@ from smara.surfaces.http.shape import Shaper
 from smara.surfaces.panel.browse import BROWSE
 from smara.surfaces.panel.inbox import INBOX
 from smara.surfaces.panel.page import ROWS, Facts, PageSpec, Query, number
+from smara.surfaces.panel.setup import SETUP
 
 _MOST_MESSAGES = 40
 
@@ -150,4 +151,5 @@ PAGES: tuple[PageSpec, ...] = (
     PageSpec("/sessions/{id:path}", "session.html", one_session, "Session"),
     PageSpec("/tasks", "tasks.html", tasks, "Tasks", key="k"),
     PageSpec("/operations", "operations.html", operations, "Operations", key="o"),
+    *SETUP,
 )

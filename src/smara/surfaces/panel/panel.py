@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from functools import cache, partial
 from importlib.resources import files
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from babel.dates import format_timedelta
 from babel.messages.mofile import write_mo
@@ -31,12 +31,14 @@ from smara.core.clock import SystemClock
 from smara.core.dates import local_time, zone_of
 from smara.errors import SmaraError
 from smara.shapes import encodable
+from smara.surfaces.http.address import is_loopback
 from smara.surfaces.http.api import Api, Call, Caller, check_right, from_query, unknown
 from smara.surfaces.http.problem import Refusal
 from smara.surfaces.http.routes import ROUTE_OF
 from smara.surfaces.panel.page import PageSpec
 from smara.surfaces.panel.pages import PAGES
 from smara.surfaces.panel.render import changes, diff, numbered, shown
+from smara.surfaces.panel.setup import ACTS
 from smara.texts import code_word, evidence_place
 
 LANGUAGES = ("en", "fr")
@@ -125,8 +127,12 @@ class Panel:
         for name, value in (await request.form()).multi_items():
             fields.setdefault(name, []).append(str(value))
         form = {name: values[-1] for name, values in fields.items()}
-        route = ROUTE_OF.get(form.pop("call", ""))
+        wish = form.pop("call", "")
+        route = ROUTE_OF.get(wish)
         back, match = form.pop("back", "/ui"), form.pop("etag", "") or None
+        if wish in ACTS:
+            await self._act_here(request, wish, form)
+            return _redirect(back)
         if route is None or not route.writes:
             raise Refusal(400, "unknown_act", "This form names nothing that can be changed.")
         caller = Caller.of(request)
@@ -134,7 +140,12 @@ class Panel:
         named = route.signature.parameters
         if strange := set(form) - set(named):
             raise unknown(min(strange), named)
-        given = {name: from_query(named[name].hint, fields[name], name) for name in form}
+        # A field that was left empty was not given, unless it must be.
+        given = {
+            name: from_query(named[name].hint, fields[name], name)
+            for name in form
+            if form[name] or named[name].is_required
+        }
         call = Call(route, caller, given, cursor=None, match=match)
         answered = await self._api.in_thread(partial(self._api.answer, call))
         if answered.status == 409:
@@ -143,8 +154,25 @@ class Panel:
             return self._draw(
                 request, language_of(request), "conflict.html", http_status=409, **facts
             )
-        is_here = back.startswith("/ui") and not back.startswith("//")
-        return RedirectResponse(back if is_here else "/ui", status_code=303)
+        return _redirect(back.replace("{made}", quote(answered.made[1] or "")))
+
+    async def _act_here(self, request: Request, wish: str, form: Mapping[str, str]) -> None:
+        """Do what concerns this machine, for a person who sits at it."""
+        caller, peer = Caller.of(request), request.client
+        who = caller.principal
+        if not (who.is_person and who.may_write and who.projects is None):
+            raise Refusal(403, "not_a_person", "Only a person may do this, not an agent's key.")
+        if peer is None or not is_loopback(peer.host):
+            raise Refusal(403, "not_here", "This is done at the machine of the server alone.")
+
+        def act() -> None:
+            with self._api.memory(caller) as memory:
+                ACTS[wish](memory, form)
+            self._api.reload()  # settings are read when a memory is opened
+            with self._api.memory(caller) as memory:
+                self._api.written(memory)
+
+        await self._api.in_thread(act)
 
     async def _language(self, request: Request) -> Response:
         """Remember the language that a person chose."""
@@ -163,6 +191,12 @@ class Panel:
             raise Refusal(404, "no_file", "There is no such file.")
         age = f"max-age={_YEAR_SECONDS}, immutable" if request.url.query else "no-cache"
         return Response(place.read_bytes(), headers={"content-type": kind, "cache-control": age})
+
+
+def _redirect(back: str) -> Response:
+    """Lead back to a page of the panel, and nowhere else."""
+    is_here = back.startswith("/ui") and not back.startswith("//")
+    return RedirectResponse(back if is_here else "/ui", status_code=303)
 
 
 def panel_routes(api: Api) -> list[Route]:

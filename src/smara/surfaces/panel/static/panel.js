@@ -48,6 +48,7 @@ document.addEventListener("keydown", (event) => {
     j: () => move(1),
     k: () => move(-1),
     p: () => peek(current()),
+    n: () => openDialog({ href: `/ui/teach?file=${encodeURIComponent(document.querySelector("[data-file]")?.dataset.file ?? new URLSearchParams(location.search).get("file") ?? "")}` }),
     "/": () => document.getElementById("find").focus(),
     "?": () => document.getElementById("keys").showModal(),
     Enter: () => { const row = current(); if (row?.dataset.href && event.target === row) location.href = row.dataset.href; else return false; },
@@ -59,7 +60,7 @@ document.addEventListener("keydown", (event) => {
 
 // A link that is answered beside the page: the form of one memory.
 async function openDialog(link) {
-  const answer = await fetch(`${link.href}?peek=1`, { headers: { "HX-Request": "true" } }).catch(() => null);
+  const answer = await fetch(`${link.href}${link.href.includes("?") ? "&" : "?"}peek=1`, { headers: { "HX-Request": "true" } }).catch(() => null);
   if (!answer?.ok) { location.assign(link.href); return; }
   const dialog = document.getElementById("dialog");
   dialog.querySelector("div").innerHTML = await answer.text();
@@ -204,3 +205,18 @@ function listen() {
 }
 document.addEventListener("visibilitychange", listen);
 listen();
+
+// A form of settings shows what it would change while it is filled in.
+document.addEventListener("input", async (event) => {
+  const form = event.target.closest("form[data-live]");
+  if (!form) return;
+  const values = new URLSearchParams([...document.querySelectorAll("form[data-live]")].flatMap((each) => [...new FormData(each)])
+    .filter(([name]) => name !== "call" && name !== "back").map(([name, value]) => [name === "level" ? "trust" : name, value]));
+  const answer = await fetch(`${form.dataset.live}?${values}`).catch(() => null);
+  if (!answer?.ok) return;
+  const next = new DOMParser().parseFromString(await answer.text(), "text/html");
+  document.getElementById("preview").replaceWith(next.getElementById("preview"));
+});
+
+// What is being read moves on by itself.
+setInterval(() => { if (!document.hidden && document.querySelector("progress")) changed(); }, 2000);
