@@ -123,7 +123,7 @@ def test_the_review_needs_no_mouse(window, store):
 
 def test_a_key_teaches_from_anywhere_about_the_file_at_hand(window, store):
     tab = window.tab()
-    page = tab.open("/ui/memories?file=src/worker.py")
+    page = tab.open("/ui/browse?file=src/worker.py")
     page.keyboard.press("n")
     expect(page.get_by_label("What should every session know?")).to_be_focused()
     expect(page.get_by_label("File")).to_have_value("src/worker.py")

@@ -25,8 +25,7 @@ from smara.adapters.importer import BulkImport, find
 from smara.adapters.instructions.importer import import_instructions
 from smara.config import config_path, load_settings
 from smara.errors import ConfigError, SmaraError
-from smara.knowledge.kinds import KINDS
-from smara.knowledge.trust import LEVELS
+from smara.knowledge.models import TYPES
 from smara.memory import Memory, open_memory
 from smara.surfaces.http.shape import Shaper
 from smara.surfaces.panel.page import Facts, PageSpec, Query
@@ -98,7 +97,7 @@ def teach(memory: Memory, query: Query) -> Facts:
     return {
         "text": query.get("text", ""),
         "file": query.get("file", ""),
-        "types": [kind.type for kind in KINDS.values()],
+        "types": list(TYPES),
         "made": Shaper(memory).shape(made),
     }
 
@@ -177,7 +176,6 @@ def settings(memory: Memory, query: Query) -> Facts:
             }
             for each in CONTROLS
         ],
-        "levels": [Shaper(memory).shape(each) for each in LEVELS],
         "trust": wished_level,
         "hasArms": memory.moments.has_arms,
         "path": str(config_path()),
