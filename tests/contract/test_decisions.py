@@ -454,3 +454,16 @@ def test_a_short_wish_is_heard_the_first_time_it_is_said_plainly(memory, wish):
     say(memory, "s-1", (("user", "Go on with the tests."), answer, ("user", wish), answer))
     memory.decisions.update()
     assert [decision.rule for decision in memory.decisions.list()] == [wish]
+
+
+def test_a_page_that_is_pasted_into_a_message_decides_nothing(memory):
+    head = "Which way would you take for this assignment, and where would you begin?"
+    listed = [
+        f"- Component {number} must only be reached through the gateway, and every call of it "
+        "should always be logged with its caller."
+        for number in range(24)
+    ]
+    assert 2_500 < len("\n".join(listed)) < 4_000
+    say(memory, "s-1", (("user", "\n".join((head, *listed))), ("assistant", "With the network.")))
+    memory.decisions.update()
+    assert not memory.decisions.list()
