@@ -145,11 +145,14 @@ def in_page(memory: Memory, word: str, number: int) -> Target:
 
 
 def in_decision(memory: Memory, word: str, number: int) -> Target:
+    cap = f"{10 + number % 80} euros"
     turns = (
-        ("user", f"The garage of {word} overcharges. Can you look at {word}_fee?"),
+        ("user", f"The garage of {word} overcharges people. Can you look at {word}_fee?"),
         ("assistant", f"{word}_fee charges every started hour. I would cap it: what is the cap?"),
-        ("user", f"{10 + number % 80} euros a day for {word}, counted from entry."),
-        ("assistant", f"Settled: {word}_fee is capped at {10 + number % 80} euros per day."),
+        ("user", f"{cap} a day for {word}, and the day begins when the car enters."),
+        ("assistant", f"{cap} per 24 hours from entry. Does the first half hour stay free?"),
+        ("user", f"Yes, only once per car and day. Never free on event nights, {word} pays then."),
+        ("assistant", f"Settled: {word}_fee is capped at {cap} per 24 hours counted from entry."),
     )
     messages = [
         NewMessage(role, text, f"d{number}-{at}", created_at=DAY_MS * 20 + at)
@@ -347,7 +350,8 @@ def leaks(memory: Memory, every: list[str], folders: Iterable[str]) -> list[str]
     ]
 
 
-def _has(data: bytes, needles: set[bytes]) -> bool:
+def has_window(data: bytes, needles: set[bytes]) -> bool:
+    """Return True if bytes hold one of the windows."""
     return any(
         run[at : at + WINDOW] in needles
         for run in re.findall(rb"[a-z]{12,}", data.lower())
@@ -363,7 +367,7 @@ def _rows_with(memory: Memory, needles: set[bytes]) -> Iterator[str]:
             for row in session.all(f"SELECT {', '.join(names)} FROM {table}") if names else ():
                 for name, value in zip(names, row, strict=True):
                     data = value if isinstance(value, bytes) else str(value).encode()
-                    if _has(data, needles):
+                    if has_window(data, needles):
                         yield f"{table}.{name}"
 
 
@@ -385,7 +389,7 @@ def _files(memory: Memory, folders: Iterable[str]) -> Iterator[Path]:
 def _files_with(paths: Iterable[Path], needles: set[bytes]) -> Iterator[str]:
     for path in paths:
         try:
-            if path.is_file() and _has(path.read_bytes(), needles):
+            if path.is_file() and has_window(path.read_bytes(), needles):
                 yield str(path)
         except FileNotFoundError:
             continue
@@ -424,7 +428,7 @@ def named(memory: Memory, targets: Iterable[Target], every: Iterable[str]) -> li
                 with suppress(NotFoundError):
                     told.append(door(each))
     needles = windows(every)
-    return [repr(each) for each in told if _has(repr(each).encode(), needles)]
+    return [repr(each) for each in told if has_window(repr(each).encode(), needles)]
 
 
 def _tells(found: Any, word: str) -> bool:

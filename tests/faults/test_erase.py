@@ -18,11 +18,23 @@ import pytest
 from smara.privacy import erase as erasing
 from smara.privacy import privacy, walk
 from smara.tools import Toolbox
-from tests.faults import canaries, recount
+from tests.faults import canaries, canary_routes, recount
 from tests.faults.conftest import Start
 from tests.faults.sizes import count
 from tests.stores import BOTH, empty_store
 from tests.surfaces.shell import smara as call
+
+ASKED = {
+    "/search", "/search/threads", "/search/pattern", "/complete", "/memories/search",
+    "/memories/for-files", "/tasks/search", "/observations/search", "/decisions/search", "mem0",
+    "before-tool", "/threads", "/tasks", "/memories", "/observations", "/decisions", "/receipts",
+    "/working", "/behavior/sessions", "/models/calls", "/context/preview", "/export",
+    "/tasks/export", "/memories/export", "/threads/{thread_id}", "/threads/{thread_id}/messages",
+    "/threads/{thread_id}/window", "/threads/{thread_id}/observations", "/messages/{message_id}",
+    "/tasks/{task_id}", "/memories/{memory_id}", "/memories/{memory_id}/why",
+    "/observations/{observation_id}", "/decisions/{decision_id}", "/receipts/{receipt_id}",
+}  # fmt: skip
+"""Routes that tell of canaries before they are erased."""
 
 
 @pytest.fixture
@@ -51,6 +63,9 @@ def test_nothing_of_canaries_is_left_and_the_rest_is_as_if_they_had_never_been(
             folders = [f"{home}-spool"]
             assert len(canaries.leaks(memory, every[:16], folders)) > 30
             assert canaries.named(memory, targets, every)
+        with canary_routes.served(address, tmp_path) as site:
+            ids = canary_routes.ids(site, targets)
+            assert set(canary_routes.tellers(site, every[:16], ids)) >= ASKED
         rng.shuffle(targets)
         acts = list(canaries.acts(targets, rng))
         kills = 0
@@ -74,6 +89,8 @@ def test_nothing_of_canaries_is_left_and_the_rest_is_as_if_they_had_never_been(
             assert memory.memories.problems() == []
             assert memory.privacy.problems() == []
         assert _asked_at_doors(address, rng.sample(every, 4)) == []
+        with canary_routes.served(address, tmp_path) as site:
+            assert canary_routes.tellers(site, every, ids) == []
 
 
 @pytest.mark.parametrize("kind", BOTH)

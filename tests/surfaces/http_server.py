@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -114,7 +114,12 @@ class Site:
 
 @contextmanager
 def http_site(
-    db: str, folder: Path, limits: Limits | None = None, address: str = "127.0.0.1:0", **named: Any
+    db: str,
+    folder: Path,
+    limits: Limits | None = None,
+    address: str = "127.0.0.1:0",
+    opened: Callable[[], smara.Memory] | None = None,
+    **named: Any,
 ) -> Iterator[Site]:
     """Serve a store at a free port."""
     clock = FakeClock()
@@ -125,5 +130,6 @@ def http_site(
         now_ms=clock.now_ms,
         **named,
     )
-    with serving(partial(smara.open, db, project="default"), options) as (url, service):
+    opened = opened or partial(smara.open, db, project="default")
+    with serving(opened, options) as (url, service):
         yield Site(url, service, clock, options.folder)
