@@ -1,4 +1,4 @@
-"""A process that copies a store and dies at a statement of its own."""
+"""Processes that copy, merge or import a store and die at a statement of their own."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import smara
 from smara.database.servers import PostgresSession
 from smara.database.sqlite import SqliteSession
 from smara.privacy import copy as copying
+from smara.privacy import load as loading
+from smara.privacy import merge as merging
 
 
 def kill_before(kill_at: int) -> Callable[[], int]:
@@ -40,3 +42,21 @@ def copy(pipe: Connection, source: str, target: str, kill_at: int) -> None:
     copying._MOST_ROWS = 7
     report = smara.copy_store(source, target)
     pipe.send((done(), report.is_resumed, report.sha256))
+
+
+def merge(pipe: Connection, source: str, target: str, kill_at: int) -> None:
+    """Merge a store into another in small batches; killed as above."""
+    done = kill_before(kill_at)
+    merging.PART = 7
+    report = smara.copy_store(source, target)
+    assert report.is_merge
+    pipe.send(done())
+
+
+def load(pipe: Connection, archive: str, target: str, kill_at: int) -> None:
+    """Import an archive in small batches; killed as above."""
+    loading.PART = 7
+    with smara.open(target, project="shop", embedder="off", token_model="estimate") as memory:
+        done = kill_before(kill_at)
+        memory.privacy.import_archive(archive)
+        pipe.send(done())

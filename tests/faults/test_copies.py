@@ -1,4 +1,4 @@
-"""A copy that is killed at any statement goes on, and ends equal to its source."""
+"""A copy, a merge or an import that is killed at any statement ends as if it had not been."""
 
 from __future__ import annotations
 
@@ -76,19 +76,24 @@ def vectors(memory: smara.Memory) -> list[tuple[int, bytes]]:
         return [(no, bytes(v)) for no, v in session.all("SELECT * FROM vectors ORDER BY no")]
 
 
+def fill(address: str, name: str, messages: int) -> None:
+    """Messages in five threads, a few tasks with events and labels, memories, vectors."""
+    with open_at(address) as memory:
+        for number in range(messages):
+            text = workers.text_of(f"{name}{number}")
+            memory.messages.add(thread_id=f"t{number % 5}", role="user", content=text)
+        for number in range(max(5, messages // 15)):
+            task = memory.tasks.add(f"Task {name}{number}", labels=["some"])
+            memory.memories.remember(f"Fact {name}{number} is so", type="gotcha", files=["a.py"])
+            memory.tasks.update(task.id, priority=1)
+        memory.embeddings.embed_pending()
+
+
 def test_a_copy_killed_at_any_statement_ends_equal(
     way: Way, start: Start, rng: random.Random, tmp_path: Path
 ) -> None:
     """1. Measure. 2. Kill it at random statements; the source goes on. 3. Finish and compare."""
-    with open_at(way.source) as memory:
-        for number in range(count(30, 3_000)):
-            text = workers.text_of(f"m{number}")
-            memory.messages.add(thread_id=f"t{number % 5}", role="user", content=text)
-        for number in range(count(5, 200)):
-            task = memory.tasks.add(f"Task {number}", labels=["some"])
-            memory.memories.remember(f"Fact {number} is so", type="gotcha", files=[f"{number}.py"])
-            memory.tasks.update(task.id, priority=1)
-        memory.embeddings.embed_pending()
+    fill(way.source, "a", count(30, 3_000))
     ((total, is_resumed, _),) = start(copy_workers.copy, way.source, way.new_target(), 0).rest()
     assert not is_resumed
 
@@ -114,3 +119,56 @@ def compare(source: str, target: str, tmp_path: Path) -> None:
         hits = [[hit.id for hit in each.search(workers.MARK, 50).hits] for each in (before, after)]
         assert hits[0] == hits[1]
         assert after.tasks.totals() == before.tasks.totals()
+        assert after.tasks.problems() == after.memories.problems() == []
+
+
+def diverged(way: Way, tmp_path: Path) -> tuple[str, str]:
+    """Two equal stores that share some records with the source and have others of their own."""
+    fill(way.source, "a", count(15, 300))
+    first, second = way.new_target(), way.new_target()
+    smara.copy_store(way.source, first)
+    with open_at(way.source) as memory:
+        memory.tasks.update(memory.tasks.list()[0].id, labels=["new"], priority=2)
+    fill(way.source, "b", count(15, 300))
+    fill(first, "c", count(10, 200))
+    smara.copy_store(first, second)
+    compare(first, second, tmp_path)
+    return first, second
+
+
+def killed_until_done(start: Start, act: Callable[..., None], given: tuple[str, str], kills: int,
+                      steps: Iterator[int]) -> None:  # fmt: skip
+    """Kill it some times, wherever it then begins again; at last let it come to its end."""
+    for _ in range(kills):
+        start(act, *given, next(steps)).rest()
+    assert len(start(act, *given, 0).rest()) == 1
+
+
+def test_a_merge_killed_at_any_statement_ends_as_one_that_was_not(
+    way: Way, start: Start, rng: random.Random, tmp_path: Path
+) -> None:
+    whole, killed = diverged(way, tmp_path)
+    (total,) = start(copy_workers.merge, way.source, whole, 0).rest()
+    steps = iter(lambda: rng.randint(1, total), 0)
+
+    killed_until_done(start, copy_workers.merge, (way.source, killed), count(4, 50), steps)
+
+    compare(whole, killed, tmp_path)
+
+
+def test_an_import_killed_at_any_statement_ends_as_one_that_was_not(
+    way: Way, start: Start, rng: random.Random, tmp_path: Path
+) -> None:
+    whole, killed = diverged(way, tmp_path)
+    archive = tmp_path / "all.zip"
+    with open_at(way.source) as memory:
+        memory.privacy.export(archive)
+    (total,) = start(copy_workers.load, str(archive), whole, 0).rest()
+    steps = iter(lambda: rng.randint(1, total), 0)
+
+    killed_until_done(start, copy_workers.load, (str(archive), killed), count(4, 50), steps)
+
+    for each in (whole, killed):
+        with open_at(each) as memory:
+            memory.embeddings.embed_pending()
+    compare(whole, killed, tmp_path)
