@@ -86,7 +86,8 @@ def _bodies(site: Site, route: Route, named: Ids) -> Iterator[bytes]:
     """Yield the answers of a route that lists, exports, or is asked by an id."""
     if any(each.is_required and each.name != "tokens" for each in route.parameters):
         return
-    query = "tokens=100000" if route.path.endswith("/newest") and route.in_path else ""
+    given = {each.name for each in route.parameters}
+    query = "limit=1000" if "limit" in given else "tokens=100000" if "tokens" in given else ""
     if not route.in_path:
         paths = [route.path]
     else:
