@@ -10,7 +10,8 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import GetOp, PutOp, SearchOp
 
-from smara.adapters.sdk.langgraph import AsyncSmaraStore, SmaraStore
+from smara.adapters.sdk.langgraph import AsyncSmaraStore, SmaraStore, match
+from smara.adapters.sdk.langgraph import store as lg_store
 from smara.errors import InvalidInputError
 from smara.testing import FakeClock
 from tests.contract.both import EACH_DATABASE, refused
@@ -201,3 +202,24 @@ def test_an_erased_text_is_gone_from_the_store(store: SmaraStore, memory: Any) -
 
     assert keys(store.search(ANA)) == ["other"]
     assert list(memory.search("walrus", sources=["items"])) == []
+
+
+ODD = ("50%", "a_b", "~", "C:\\x", 'say "no"', "é", "\ud800", "long " * 300, "", "[1]")
+
+
+def test_a_filter_by_a_text_reads_only_values_that_hold_it(
+    store: SmaraStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, text in enumerate(ODD):
+        store.put(ANA, str(number), {"is": text, "deep": {"at": text}})
+        store.put(ANA, f"not {number}", {"is": f"{text}.", "deep": {"at": "else"}})
+    read: list[str] = []
+    for number, text in enumerate(ODD):
+        assert keys(store.search(ANA, filter={"is": text})) == [str(number)]
+        assert keys(store.search(ANA, filter={"deep.at": {"$eq": text}})) == [str(number)]
+    original = match.matches
+    monkeypatch.setattr(
+        lg_store, "matches", lambda value, given: read.append(value["is"]) or original(value, given)
+    )
+    store.search(ANA, filter={"is": "50%"})
+    assert sorted(read) == ["50%", "50%."]

@@ -7,6 +7,7 @@ namespaces below another are one range of the index, and ``foo`` is no beginning
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,7 @@ from smara.database.database import Row, Session
 from smara.database.fulltext import RecordTerms, terms_of
 from smara.database.project_store import ProjectStore
 from smara.frameworks.models import Item
+from smara.frameworks.store import to_json
 
 _SEPARATOR, _AFTER_SEPARATOR = "\x1f", "\x20"
 _ESCAPED = "\ufdd0001f"  # as `to_storable` would write it, so `from_storable` reads it
@@ -89,17 +91,19 @@ class ItemStore(ProjectStore):
         *,
         now_ms: int,
         is_newest_first: bool,
+        holding: Sequence[str],
         limit: int,
         offset: int,
     ) -> list[Item]:
         """Return items of a namespace and those below it."""
         rows = self.rows(
             session,
-            f"{_SELECT}{_LIVE}{_BELOW if prefix else ''}"
+            f"{_SELECT}{_LIVE}{_BELOW if prefix else ''}{_HOLDING * len(holding)}"
             f" ORDER BY {_NEWEST if is_newest_first else _BY_NAME} LIMIT ? OFFSET ?",
             framework,
             now_ms,
             *_below(prefix),
+            *map(_pattern, holding),
             limit,
             offset,
         )
@@ -127,6 +131,19 @@ class ItemStore(ProjectStore):
             some=numbers,
         )
         return {int(row[0]): _item(row) for row in rows}
+
+    def by_names(
+        self, session: Session, framework: str, names: Sequence[str], now_ms: int
+    ) -> list[Item]:
+        """Return items that have not expired by their names, in any namespace."""
+        rows = self.rows(
+            session,
+            f"{_SELECT}{_LIVE} AND i.name IN (:some)",
+            framework,
+            now_ms,
+            some=[to_storable(name) for name in names],
+        )
+        return [_item(row) for row in rows]
 
     def count(self, session: Session) -> int:
         """Return how many items the project has."""
@@ -253,6 +270,27 @@ class ItemStore(ProjectStore):
         )
         return [(int(row[0]), bytes(row[1])) for row in rows]
 
+    def vectors_of(self, session: Session, numbers: Sequence[int], space: str) -> dict[int, bytes]:
+        """Return the vectors of items by number."""
+        rows = self.rows(
+            session,
+            "SELECT item_no, vector FROM framework_vectors WHERE project_no = :project"
+            " AND space = ? AND item_no IN (:some)",
+            space,
+            some=numbers,
+        )
+        return {int(row[0]): bytes(row[1]) for row in rows}
+
+    def vector_bytes(self, session: Session, space: str) -> int | None:
+        """Return the length of a vector of a space."""
+        rows = self.rows(
+            session,
+            "SELECT length(vector) FROM framework_vectors WHERE project_no = :project"
+            " AND space = ? LIMIT 1",
+            space,
+        )
+        return int(rows[0][0]) if rows else None
+
     def without_vectors(
         self,
         session: Session,
@@ -286,7 +324,15 @@ class ItemStore(ProjectStore):
         )
 
 
+_HOLDING = " AND i.item LIKE ? ESCAPE '~'"
+_LONGEST_PATTERN = 500  # SQLite refuses patterns of 50,000 bytes
 _BELOW = " AND i.namespace >= ? AND i.namespace < ?"
+
+
+def _pattern(text: str) -> str:
+    """Return the pattern of values that hold a text, or a long one's beginning."""
+    literal = to_json(text[:_LONGEST_PATTERN])[1:-1]
+    return "%" + re.sub(r"([%_~])", r"~\1", literal) + "%"
 
 
 def _below(prefix: Sequence[str]) -> tuple[str, ...]:

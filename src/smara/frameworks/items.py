@@ -180,11 +180,17 @@ class ItemBatch:
         return self._store.find(self.session, self._framework, namespace, name, self._now)
 
     def iterate(
-        self, prefix: Sequence[str] = (), *, is_newest_first: bool = True, first: int = _BATCH
+        self,
+        prefix: Sequence[str] = (),
+        *,
+        is_newest_first: bool = True,
+        first: int = _BATCH,
+        holding: Sequence[str] = (),
     ) -> Iterator[Item]:
         """Yield the items below a prefix, read in parts.
 
-        ``first`` is the size of the first part: who wants ten items reads ten.
+        ``first`` is the size of the first part: who wants ten items reads ten. Items whose value
+        lacks a text of ``holding`` are left out by the database; some that lack it may be there.
         """
         offset, size = 0, min(max(first, 1), _BATCH)
         while True:
@@ -194,6 +200,7 @@ class ItemBatch:
                 prefix,
                 now_ms=self._now,
                 is_newest_first=is_newest_first,
+                holding=holding,
                 limit=size,
                 offset=offset,
             )
@@ -207,12 +214,14 @@ class ItemBatch:
         prefix: Sequence[str] = (),
         *,
         includes: Callable[[Item], bool] = lambda _: True,
+        holding: Sequence[str] = (),
         limit: int | None = None,
         offset: int = 0,
     ) -> builtins.list[Item]:
-        """Return the items below a prefix, newest first."""
+        """Return the items below a prefix, newest first; see :meth:`iterate` for ``holding``."""
         first = _BATCH if limit is None else offset + limit
-        return _slice(filter(includes, self.iterate(prefix, first=first)), limit, offset)
+        every = self.iterate(prefix, first=first, holding=holding)
+        return _slice(filter(includes, every), limit, offset)
 
     def searched_numbers(self, prefix: Sequence[str] = ()) -> builtins.list[int]:
         """Return the numbers of searchable items below a prefix, newest first."""
@@ -221,6 +230,10 @@ class ItemBatch:
     def by_numbers(self, numbers: Sequence[int]) -> Mapping[int, Item]:
         """Return items by number."""
         return self._store.by_numbers(self.session, numbers, self._now)
+
+    def by_names(self, names: Sequence[str]) -> builtins.list[Item]:
+        """Return the items of some names, whatever their namespaces."""
+        return self._store.by_names(self.session, self._framework, names, self._now)
 
     def namespaces(self, prefix: Sequence[str] = ()) -> builtins.list[tuple[str, ...]]:
         """Return the namespaces that have items, in order."""
@@ -273,6 +286,14 @@ class ItemBatch:
         return self._store.vectors_below(
             self.session, self._framework, prefix, space=space, now_ms=self._now
         )
+
+    def vectors_of(self, numbers: Sequence[int], space: str) -> Mapping[int, bytes]:
+        """Return the vectors of items by number, for items that have one each."""
+        return self._store.vectors_of(self.session, numbers, space)
+
+    def vector_bytes(self, space: str) -> int | None:
+        """Return how long a space's vectors are; ``None`` if there are none yet."""
+        return self._store.vector_bytes(self.session, space)
 
     def without_vectors(self, space: str, prefix: Sequence[str], limit: int) -> builtins.list[Item]:
         """Return searchable items below a prefix that lack a space's vectors."""

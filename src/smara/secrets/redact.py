@@ -308,7 +308,8 @@ def clean_name(value: object, what: str) -> str:
 @lru_cache(maxsize=4096)
 def clean_id(value: str) -> str:
     """Return an id without secrets; most come back unchanged."""
-    if not may_hold_secret(value.encode()):
+    # A process that has loaded the engine asks it: that is ten times as fast as the filter.
+    if not _engine.cache_info().currsize and not may_hold_secret(value.encode()):
         return value
     shown = redact(value).text
     # Two names that both look like secrets must not become one.

@@ -39,6 +39,19 @@ def matches(value: Any, conditions: Mapping[str, Any] | None) -> bool:
     return all(_meets(_at(value, key), condition) for key, condition in (conditions or {}).items())
 
 
+def texts_wanted(conditions: Mapping[str, Any] | None) -> list[str]:
+    """Return the texts that every matching value holds.
+
+    >>> texts_wanted({"user": "ann", "age": {"$gte": 7}, "city": {"$eq": "Rome"}})
+    ['ann', 'Rome']
+    """
+    wanted = (
+        condition.get("$eq") if isinstance(condition, Mapping) else condition
+        for condition in (conditions or {}).values()
+    )
+    return [each for each in wanted if isinstance(each, str)]
+
+
 def _at(value: Any, path: str) -> Any:
     """Return what stands at a dotted path; a key with that very name comes first."""
     if isinstance(value, Mapping) and path in value:

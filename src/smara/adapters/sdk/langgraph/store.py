@@ -39,6 +39,7 @@ from smara.adapters.sdk.langgraph.match import (
     literal_prefix,
     matches,
     select_namespaces,
+    texts_wanted,
 )
 from smara.adapters.sdk.langgraph.vectors import FieldText, ForeignIndex, rank_by_our_own
 from smara.core import log
@@ -301,6 +302,7 @@ class SmaraStore(BaseStore):
             every = batch.list(
                 prefix,
                 includes=lambda item: matches(item.value, op.filter),
+                holding=texts_wanted(op.filter),
                 limit=op.limit,
                 offset=op.offset,
             )
@@ -318,7 +320,11 @@ class SmaraStore(BaseStore):
         rooms = self._memory.internals
         numbers = batch.searched_numbers(prefix)
         if op.filter:
-            found = batch.list(prefix, includes=lambda item: matches(item.value, op.filter))
+            found = batch.list(
+                prefix,
+                includes=lambda item: matches(item.value, op.filter),
+                holding=texts_wanted(op.filter),
+            )
             fitting = {item.no for item in found}
             numbers = [no for no in numbers if no in fitting]
         ours = rank_by_our_own(
