@@ -93,7 +93,7 @@ def test_a_copy_killed_at_any_statement_ends_equal(
     way: Way, start: Start, rng: random.Random, tmp_path: Path
 ) -> None:
     """1. Measure. 2. Kill it at random statements; the source goes on. 3. Finish and compare."""
-    fill(way.source, "a", count(30, 3_000))
+    fill(way.source, "a", count(30, 600))
     ((total, is_resumed, _),) = start(copy_workers.copy, way.source, way.new_target(), 0).rest()
     assert not is_resumed
 
@@ -124,13 +124,13 @@ def compare(source: str, target: str, tmp_path: Path) -> None:
 
 def diverged(way: Way, tmp_path: Path) -> tuple[str, str]:
     """Two equal stores that share some records with the source and have others of their own."""
-    fill(way.source, "a", count(15, 300))
+    fill(way.source, "a", count(15, 150))
     first, second = way.new_target(), way.new_target()
     smara.copy_store(way.source, first)
     with open_at(way.source) as memory:
         memory.tasks.update(memory.tasks.list()[0].id, labels=["new"], priority=2)
-    fill(way.source, "b", count(15, 300))
-    fill(first, "c", count(10, 200))
+    fill(way.source, "b", count(15, 150))
+    fill(first, "c", count(10, 100))
     smara.copy_store(first, second)
     compare(first, second, tmp_path)
     return first, second

@@ -36,7 +36,7 @@ def shop(request, tmp_path, monkeypatch):
                     f"Zebulon{number} moves out", type="gotcha", evidence=[f"message:{said.id}"]
                 )
             memory.messages.add(
-                thread_id="old", role="user", content="Winter of 2020", created_at=LONG_AGO
+                thread_id="old", role="user", content="A cold day", created_at=LONG_AGO
             )
             memory.memories.remember("Open at nine", type="gotcha", files=["src/till/open.py"])
             memory.tasks.add("Call the plumber", actor="ann")
@@ -112,6 +112,11 @@ def test_what_is_too_short_to_look_for_is_not_said_to_be_looked_for(shop):
     told = on_terminal("erase", "--thread", "old", "--yes").out
     assert "Looked for" not in told
     assert "Nothing of it was long enough to look for" in told
+
+
+def test_a_text_of_twelve_letters_is_looked_for(shop):
+    _, taught = ids(shop)
+    assert "Looked for 1 piece of it" in on_terminal("erase", "--memory", taught, "--yes").out
 
 
 def test_rows_of_others_are_left_alone(shop):

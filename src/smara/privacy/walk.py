@@ -47,7 +47,7 @@ _COUNTED: Mapping[str, tuple[str, str]] = {
 }
 """Tables of counts: the column with the number of sessions, and that of the last one's time."""
 _PATHS = ("path", "file_path", "file_a", "file_b")
-SHORTEST_SAMPLE = 16
+SHORTEST_SAMPLE = 12
 _LONGEST_SAMPLE = 48
 _MOST_SAMPLES = 24
 

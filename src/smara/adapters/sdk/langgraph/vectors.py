@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from hashlib import blake2b
 from typing import Any, cast
 
 import numpy as np
@@ -28,6 +29,7 @@ from smara.search.weights import WEIGHTS
 MOST_RANKED = 500
 """So many items of a namespace are ranked without a foreign embedder: by words, then newest."""
 _LONGEST_TEXT = 2_000
+_MOST_RECENT = 8_192  # at a kilobyte each
 FieldText = tuple[str, int, str]
 """A path in a value, the position of a text found there, and the text."""
 
@@ -150,10 +152,23 @@ def _embedder() -> OfflineEmbedder:
     return OfflineEmbedder()  # it reads a table of vectors
 
 
+_recent: dict[bytes, Any] = {}
+"""The vectors of texts that were ranked lately: a namespace is asked again and again."""
+
+
 def _cosines(items: Sequence[Item], query: str) -> dict[int, float]:
     if not items:
         return {}
-    embedder = _embedder()
-    rows = embedder.embed([item.content[:_LONGEST_TEXT] or item.name for item in items])
-    (question,) = embedder.embed([query[:_LONGEST_TEXT]], "query")
-    return dict(zip((item.no for item in items), (rows @ question).tolist(), strict=True))
+    texts = [item.content[:_LONGEST_TEXT] or item.name for item in items]
+    # By digests: what is erased from the store must not stay here as words.
+    keys = [blake2b(text.encode("utf-8", "replace"), digest_size=16).digest() for text in texts]
+    rows = {key: _recent[key] for key in keys if key in _recent}
+    new = {key: text for key, text in zip(keys, texts, strict=True) if key not in rows}
+    if new:
+        rows |= dict(zip(new, _embedder().embed([*new.values()]), strict=True))
+        if len(_recent) > _MOST_RECENT:
+            _recent.clear()
+        _recent.update((key, rows[key]) for key in new)
+    (question,) = _embedder().embed([query[:_LONGEST_TEXT]], "query")
+    cosines = np.stack([rows[key] for key in keys]) @ question
+    return dict(zip((item.no for item in items), cosines.tolist(), strict=True))
