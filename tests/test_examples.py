@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import apart
+
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 MOST_LINES = 30
@@ -37,6 +39,9 @@ PRINTED = {
         "error: /memories/from_people belongs to people and cannot be changed here. Write to"
         " another file; a person will review it.\nto review: Tests need Redis 8.\n"
     ),
+    "crewai_memory": (
+        "/house The key lies under the geranium\n['The key lies under the geranium\\nthings']\n"
+    ),
     "google_adk_memory": "1 event(s), 1 found\n3 event(s), 1 found\n1 session\n",
     "llama_index_memory": "8 messages in the window\nwall 0 is told by memory: True\n",
     "pydantic_ai_memory": (
@@ -48,15 +53,18 @@ PRINTED = {
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs_offline_and_prints_what_it_says(path: Path, tmp_path: Path) -> None:
+    apart.skip_without(path.stem)
     done = subprocess.run(
-        [sys.executable, "-W", "error", str(path)],
+        [sys.executable, "-W", apart.warnings_for(path.stem), str(path)],
         cwd=tmp_path,
         env={**os.environ, "HOME": str(tmp_path), "OTEL_SDK_DISABLED": "true"},
         capture_output=True,
         text=True,
         timeout=600,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, PRINTED[path.stem], "")
+    boxes = ("╭", "│", "╰", "\n")  # CrewAI draws them around what it does
+    lines = [line for line in done.stdout.splitlines(keepends=True) if not line.startswith(boxes)]
+    assert (done.returncode, "".join(lines), done.stderr) == (0, PRINTED[path.stem], "")
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

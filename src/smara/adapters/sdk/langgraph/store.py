@@ -38,8 +38,8 @@ from smara.adapters.sdk.langgraph.match import (
     check_filter,
     literal_prefix,
     matches,
+    required_texts,
     select_namespaces,
-    texts_wanted,
 )
 from smara.adapters.sdk.langgraph.vectors import FieldText, ForeignIndex, rank_by_our_own
 from smara.core import log
@@ -302,7 +302,7 @@ class SmaraStore(BaseStore):
             every = batch.list(
                 prefix,
                 includes=lambda item: matches(item.value, op.filter),
-                holding=texts_wanted(op.filter),
+                holding=required_texts(op.filter),
                 limit=op.limit,
                 offset=op.offset,
             )
@@ -323,7 +323,7 @@ class SmaraStore(BaseStore):
             found = batch.list(
                 prefix,
                 includes=lambda item: matches(item.value, op.filter),
-                holding=texts_wanted(op.filter),
+                holding=required_texts(op.filter),
             )
             fitting = {item.no for item in found}
             numbers = [no for no in numbers if no in fitting]
