@@ -301,7 +301,7 @@ class _Steps:
     def __call__(self, act: Callable[..., Any]) -> Callable[..., Any]:
         def counted(*given: Any, **named: Any) -> Any:
             self.count += 1
-            if "INSERT INTO erasures" in str(given[1:]):
+            if self._fatal >= RECEIPT and "INSERT INTO erasures" in str(given[1:]):
                 self.count = RECEIPT
             if self.count == self._fatal:
                 os.kill(os.getpid(), 9)
