@@ -194,7 +194,8 @@ class ItemStore(ProjectStore):
             self._forget_derived(session, [written.no])
         if item.fields is None or item.fields:
             terms = [(written.no, item_terms(written))]
-            self.database.records.put(session, "item", self.scope.project_no, terms)
+            project_no = self.scope.project_no
+            self.database.records.put(session, "item", project_no, terms, is_new=True)
         return written
 
     def hold(self, session: Session, framework: str, namespace: Sequence[str], name: str) -> None:
@@ -240,13 +241,10 @@ class ItemStore(ProjectStore):
             ],
         )
 
-    def put_vectors(
+    def add_vectors(
         self, session: Session, no: int, space: str, vectors: Sequence[tuple[str, int, bytes]]
     ) -> None:
-        """Replace the vectors of an item."""
-        self.run(
-            session, "DELETE FROM framework_vectors WHERE project_no = :project AND item_no = ?", no
-        )
+        """Add the vectors of an item that has none."""
         self.run_many(
             session,
             "INSERT INTO framework_vectors (project_no, item_no, space, field, position, vector)"
@@ -317,6 +315,10 @@ class ItemStore(ProjectStore):
 
     def _forget_derived(self, session: Session, numbers: Sequence[int]) -> None:
         self.database.records.remove(session, "item", numbers)
+        self.delete_vectors(session, numbers)
+
+    def delete_vectors(self, session: Session, numbers: Sequence[int]) -> None:
+        """Delete the vectors of items."""
         self.run(
             session,
             "DELETE FROM framework_vectors WHERE project_no = :project AND item_no IN (:some)",

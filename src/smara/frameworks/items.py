@@ -273,13 +273,21 @@ class ItemBatch:
         self._store.renew(self.session, items, self._now)
 
     def put_vectors(
-        self, item: Item, space: str, vectors: Sequence[tuple[str, int, bytes]]
+        self,
+        item: Item,
+        space: str,
+        vectors: Sequence[tuple[str, int, bytes]],
+        *,
+        has_none: bool = False,
     ) -> None:
         """Replace an item's vectors: field, position and vector, of the framework's embedder.
 
-        They are kept apart from ours, and by ``space`` from those of another embedder.
+        They are kept apart from ours, and by ``space`` from those of another embedder. An item
+        that was just put ``has_none``.
         """
-        self._store.put_vectors(self.session, item.no, space, vectors)
+        if not has_none:
+            self._store.delete_vectors(self.session, [item.no])
+        self._store.add_vectors(self.session, item.no, space, vectors)
 
     def vectors(self, space: str, prefix: Sequence[str] = ()) -> builtins.list[tuple[int, bytes]]:
         """Return a space's vectors below a prefix, with the items' numbers."""

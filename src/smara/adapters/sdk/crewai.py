@@ -63,7 +63,7 @@ class SmaraStorage:
                         batch.delete(old.namespace, old.name)
                 item = batch.put(labels, record.id, prepared)
                 if vector:
-                    batch.put_vectors(item, _SPACE, [("content", 0, vector)])
+                    batch.put_vectors(item, _SPACE, [("content", 0, vector)], has_none=True)
 
     def update(self, record: MemoryRecord) -> None:
         """Replace the record of the same id.

@@ -261,18 +261,24 @@ class SmaraStore(BaseStore):
                 if new is None:
                     batch.delete(namespace, key)
                 else:
-                    self._put_vectors(batch, batch.put(namespace, key, new), each)
+                    self._put_vectors(batch, batch.put(namespace, key, new), each, has_none=True)
         if renewed:
             with self._items.write() as batch:
                 batch.renew(renewed)
         return results
 
     def _put_vectors(
-        self, batch: ItemBatch, item: Item, vectors: Sequence[tuple[str, int, bytes]]
+        self,
+        batch: ItemBatch,
+        item: Item,
+        vectors: Sequence[tuple[str, int, bytes]],
+        *,
+        has_none: bool = False,
     ) -> None:
         if self._foreign is not None and (item.fields is None or item.fields):
             # A mark in place of vectors: this one was looked at, and has no text to embed.
-            batch.put_vectors(item, self._foreign.space, vectors or [("", 0, b"")])
+            marked = vectors or [("", 0, b"")]
+            batch.put_vectors(item, self._foreign.space, marked, has_none=has_none)
 
     def _read(
         self, batch: ItemBatch, op: Op, queries: Iterator[list[float]], renewed: list[Item]
