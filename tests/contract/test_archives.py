@@ -303,3 +303,30 @@ def test_secrets_in_an_edited_archive_are_redacted(memory, other, tmp_path):
     stored = other.in_project("shop").messages.list(thread_id="t")[0].raw_content
     assert SECRET not in stored
     assert "[REDACTED:" in stored
+
+
+def test_a_conversation_that_went_on_in_both_stores_loses_nothing(memory, other, tmp_path):
+    """1. Both have a thread. 2. It goes on in both, and is summed up. 3. Import, twice."""
+    first, second = tmp_path / "first.zip", tmp_path / "second.zip"
+    memory.messages.add(thread_id="t", role="user", content="Both know this.")
+    memory.privacy.export(first)
+    other.privacy.import_archive(first, project="else")
+    for each, place in ((memory, "A"), (other, "B")):
+        for number in range(40):
+            each.messages.add(thread_id="t", role="user", content=f"Said at {place}: {number}.")
+        each.compactions.compact("t")
+        each.observations.observe("t")
+    mine = [each.id for each in other.messages.list(thread_id="t", limit=100)]
+    memory.privacy.export(second)
+
+    report = other.privacy.import_archive(second, project="else")
+
+    assert report.added["messages"] == 40
+    assert report.skipped["compactions"] >= 1
+    every = other.messages.list(thread_id="t", limit=100)
+    assert [each.id for each in every[:41]] == mine
+    assert [each.raw_content for each in every[41:]] == [f"Said at A: {n}." for n in range(40)]
+    assert recount.problems(other) == []
+    repeated = other.privacy.import_archive(second, project="else")
+    assert sum(repeated.added.values()) == 0
+    assert len(other.messages.list(thread_id="t", limit=100)) == 81

@@ -14,12 +14,14 @@ from itertools import islice
 from typing import IO, Any, Generic, NamedTuple, TypeVar
 from zipfile import BadZipFile, ZipFile
 
+from smara.core.ids import bare_key_of, key_of
 from smara.core.scope import Scope, require_id
 from smara.database.database import Database, Session, marks
 from smara.database.migrate import HEAD
 from smara.database.project_store import Tombstones
 from smara.database.session import PART, Column, number, parts
 from smara.errors import DatabaseError, InvalidInputError, NotFoundError
+from smara.knowledge.store import KnowledgeStore
 from smara.privacy.archive import FORMAT, MANIFEST, VERSION
 from smara.privacy.derive import put_totals
 from smara.privacy.models import ArchiveReport
@@ -27,9 +29,15 @@ from smara.privacy.pointers import check_pointer, count_texts, refuse_texts
 from smara.privacy.rows import NUMBERS, exported_name, row_name, stored_value
 from smara.privacy.tables import BY_NAME, JSON_COLUMNS, RECORDS, TableSpec
 from smara.secrets import redact, redact_value
+from smara.tasks.store import TaskStore
 
 _MOST_MANIFEST_BYTES = 64 << 20
 _MOST_LINE_BYTES = 256 << 20
+COUNTED = frozenset({"compactions", "observation_batches", "observation_cursors", "observations"})
+"""Rows that say which messages they are of by their places in the thread.
+
+Of a conversation that went on in both stores only those of the target stay.
+"""
 Row = dict[str, Any]
 T = TypeVar("T")
 
@@ -162,6 +170,8 @@ class RowAdder:
         self._stones = Tombstones(database, scope)
         self._columns = columns
         self._counts = counts
+        self._shifted: set[int] = set()
+        """Threads in which messages have other places than where the rows come from."""
 
     def add(self, table: TableSpec, rows: Iterator[Row]) -> None:
         """Add the rows of a table that are not there yet."""
@@ -174,10 +184,18 @@ class RowAdder:
             for row in ready if is_text else ():
                 check_pointer(row["parts"])
             total += len(batch)
-            skipped += len(batch) - len(ready)
-            if before:
-                ready = [row for row in ready if not self._is_there(table, row)]
-            self._insert(table, ready)
+            new = [row for row in ready if not before or not self._is_there(table, row)]
+            fitting = [
+                row
+                for row in new
+                if table.name not in COUNTED or row["thread_no"] not in self._shifted
+            ]
+            skipped += len(batch) - len(ready) + len(new) - len(fitting)
+            if before and is_text:
+                self._place(fitting)
+            for row in fitting if before and table.name in ("tasks", "memories") else ():
+                self._name(table, row)
+            self._insert(table, fitting)
         for row, targets in loops:
             self._close_loop(table, row, targets)
         if is_text and count_texts(self._session, self._project) > texts:
@@ -244,8 +262,8 @@ class RowAdder:
                 ("words", lambda row: None if row.get("source") == is_own else row["fingerprint"])
             )
         left = list(batch)
-        for kind, key_of in questions:
-            names = [_name(key_of(row)) for row in left]
+        for kind, identify in questions:
+            names = [_name(identify(row)) for row in left]
             erased = self._stones.erased(self._session, kind, {name for name in names if name})
             left = [
                 row
@@ -298,8 +316,47 @@ class RowAdder:
         return f"project_no = {self._project}{same}", [row[name] for name in names]
 
     def _is_there(self, table: TableSpec, row: Row) -> bool:
-        where, values = self._same(table, row)
-        return bool(self._session.one(f"SELECT 1 FROM {table.name} WHERE {where}", values))
+        if table.name != "messages":
+            where, values = self._same(table, row)
+            return bool(self._session.one(f"SELECT 1 FROM {table.name} WHERE {where}", values))
+        find = f"SELECT thread_no, seq FROM messages WHERE project_no = {self._project} AND"
+        found = self._session.one(f"{find} id = ?", (row["id"],)) or self._session.one(
+            f"{find} thread_no = ? AND client_id = ?", (row["thread_no"], row["client_id"])
+        )
+        if found is not None and found[1] != row["seq"]:
+            self._shifted.add(int(found[0]))
+        return found is not None
+
+    def _place(self, rows: Sequence[Row]) -> None:
+        """Put messages behind those of their threads, if their places are taken."""
+        threads = sorted({int(row["thread_no"]) for row in rows})
+        last: dict[int, int] = {}
+        for part in parts(threads):
+            found = self._session.all(
+                "SELECT thread_no, max(seq) FROM messages WHERE thread_no IN"
+                f" ({marks(len(part))}) GROUP BY thread_no",
+                part,
+            )
+            last |= {int(no): int(seq) for no, seq in found}
+        for row in rows:
+            no = int(row["thread_no"])
+            if row["seq"] <= last.get(no, 0):
+                self._shifted.add(no)
+                row["seq"] = last[no] + 1
+            last[no] = row["seq"]
+
+    def _name(self, table: TableSpec, row: Row) -> None:
+        """Give a record another short id if its own is taken."""
+        taken = self._session.one(
+            f"SELECT 1 FROM {table.name} WHERE project_no = ? AND key = ?",
+            (self._project, row["key"]),
+        )
+        if taken:
+            make = TaskStore if table.name == "tasks" else KnowledgeStore
+            store = make(self._database, self._scope)
+            prefix, _, code = str(row["short_id"]).rpartition("-")
+            name = store.new_short_id(self._session, str(row["id"]), prefix, 32 ** len(code))
+            row |= {"short_id": name, "key": key_of(name), "bare_key": bare_key_of(name)}
 
     def _insert(self, table: TableSpec, rows: Sequence[Row]) -> None:
         if not rows:

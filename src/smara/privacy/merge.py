@@ -16,25 +16,22 @@ from itertools import islice
 from typing import Any, Literal
 
 from smara.core.escape import from_storable
-from smara.core.ids import bare_key_of, key_of
 from smara.core.scope import Scope
 from smara.core.text import words
 from smara.database.database import PART, Database, Session, marks, parts
 from smara.database.fulltext import IndexRow, RecordKind, RecordTerms, row_of
 from smara.database.vectors import VectorKind
 from smara.errors import ConflictError
-from smara.knowledge.store import KnowledgeStore
 from smara.messages.models import ERASED
 from smara.messages.parts import pointer_in
 from smara.privacy.derive import put_totals
-from smara.privacy.load import Row, RowAdder, RowCounts
+from smara.privacy.load import COUNTED, Row, RowAdder, RowCounts
 from smara.privacy.models import MergeCounts
 from smara.privacy.pointers import IS_POINTER, refuse_texts, same_text
 from smara.privacy.rows import RowReader
 from smara.privacy.streams import message_terms, record_terms
 from smara.privacy.tables import BY_NAME, RECORDS, TableSpec
 from smara.privacy.vector_copy import VectorCopy
-from smara.tasks.store import TaskStore
 
 Verdict = Literal["added", "updated", "filled", "same", "kept", "conflicts"]
 _PARTS_OF = frozenset(
@@ -45,8 +42,6 @@ _PARTS_OF = frozenset(
 )  # fmt: skip
 """Rows that belong to one record and follow the verdict on it."""
 _OBSERVED = frozenset({"observation_batches", "observations"})
-_COUNTED = frozenset({"compactions", "observation_batches", "observation_cursors", "observations"})
-"""Rows that say which messages they are of by their places in the thread."""
 _JOURNALS = ("task_events", "memory_events")
 _NATURAL: Mapping[str, tuple[str, ...]] = {
     "working_memory": ("scope", "resource_id", "thread_id"),
@@ -192,6 +187,7 @@ class _MergeBatch(RowAdder):
         self._course = course
         counts = RowCounts[Counter[str]](Counter(), Counter(), Counter())
         super().__init__(merge._target, session, merge._there, merge._columns, counts)
+        self._shifted = course.shifted
 
     def merge(self, table: TableSpec, batch: Sequence[Row], vectors: VectorCopy) -> None:
         """Decide about each row, and write what is new or later."""
@@ -362,7 +358,7 @@ class _MergeBatch(RowAdder):
         above = (str(owner), int(row[table.owner])) if owner and table.owner else None
         if above in course.mapped and table.name != "messages":
             return "same"
-        if table.name in _COUNTED and row["thread_no"] in course.shifted:
+        if table.name in COUNTED and row["thread_no"] in course.shifted:
             return "same" if old else "conflicts"
         if table.name in (_PARTS_OF | _OBSERVED) and above in course.ours:
             return "same" if old else "kept"
@@ -459,37 +455,6 @@ class _MergeBatch(RowAdder):
                 rest = "".join(f" AND owner = '{kinds[to]}'" for to in kinds if to == table.name)
                 name = child.owner
                 self._session.run(f"DELETE FROM {child.name} WHERE {name} = ?{rest}", (old["no"],))
-
-    def _place(self, rows: Sequence[Row]) -> None:
-        """Put messages at the ends of their threads."""
-        threads = sorted({int(row["thread_no"]) for row in rows})
-        last: dict[int, int] = {}
-        for part in parts(threads):
-            found = self._session.all(
-                "SELECT thread_no, max(seq) FROM messages WHERE thread_no IN"
-                f" ({marks(len(part))}) GROUP BY thread_no",
-                part,
-            )
-            last |= {int(no): int(seq) for no, seq in found}
-        for row in rows:
-            no = int(row["thread_no"])
-            last[no] = last.get(no, 0) + 1
-            if row["seq"] != last[no]:
-                self._course.shifted.add(no)
-                row["seq"] = last[no]
-
-    def _name(self, table: TableSpec, row: Row) -> None:
-        """Give a record another short id if its own is taken."""
-        taken = self._session.one(
-            f"SELECT 1 FROM {table.name} WHERE project_no = ? AND key = ?",
-            (self._project, row["key"]),
-        )
-        if taken:
-            make = TaskStore if table.name == "tasks" else KnowledgeStore
-            store = make(self._database, self._merge._there)
-            prefix, _, code = str(row["short_id"]).rpartition("-")
-            name = store.new_short_id(self._session, str(row["id"]), prefix, 32 ** len(code))
-            row |= {"short_id": name, "key": key_of(name), "bare_key": bare_key_of(name)}
 
     def _pairs(self, table: TableSpec, rows: Sequence[Row]) -> dict[int, int]:
         """Return the numbers of rows in the source, with those in the target."""

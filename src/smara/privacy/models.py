@@ -48,7 +48,9 @@ class ArchiveReport:
     present: Mapping[str, int]
     """Rows by table that the store had already."""
     skipped: Mapping[str, int] = field(default_factory=dict)
-    """Rows by table that were erased here, or name a row that is nowhere."""
+    """Rows by table that were erased here, name a row that is nowhere, or sum up a conversation
+    that went on here.
+    """
 
 
 @dataclass(slots=True)

@@ -258,7 +258,12 @@ def _import_archives(call: Invocation, files: Sequence[str]) -> Reply:
         output.say(
             f"{name}: imported {output.count(added, 'record')} into"
             f" {', '.join(report.projects)}; {present:,} already there."
-            + (f" {skipped:,} skipped: erased here, or part of what is missing." if skipped else "")
+            + (
+                f" {skipped:,} skipped: erased here, part of what is missing, or"
+                " sums of conversations that went on here."
+                if skipped
+                else ""
+            )
         )
 
 
