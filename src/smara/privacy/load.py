@@ -319,9 +319,12 @@ class RowAdder:
         if table.name != "messages":
             where, values = self._same(table, row)
             return bool(self._session.one(f"SELECT 1 FROM {table.name} WHERE {where}", values))
-        find = f"SELECT thread_no, seq FROM messages WHERE project_no = {self._project} AND"
-        found = self._session.one(f"{find} id = ?", (row["id"],)) or self._session.one(
-            f"{find} thread_no = ? AND client_id = ?", (row["thread_no"], row["client_id"])
+        found = self._session.one(
+            "SELECT thread_no, seq FROM messages WHERE id = ? AND project_no = ?",
+            (row["id"], self._project),
+        ) or self._session.one(
+            "SELECT thread_no, seq FROM messages WHERE thread_no = ? AND client_id = ?",
+            (row["thread_no"], row["client_id"]),
         )
         if found is not None and found[1] != row["seq"]:
             self._shifted.add(int(found[0]))
