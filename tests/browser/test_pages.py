@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 
 import pytest
+from playwright.sync_api import expect
 
+import smara
+from smara.surfaces.panel.export import export
 from tests.surfaces.panel_store import addresses
 
 IS_WHOLE = os.environ.get("SMARA_BROWSER") == "all"
@@ -50,3 +53,18 @@ def test_what_is_looked_for_would_be_found(window):
     assert {"image-alt", "label"} <= rules
     assert tab.overflow() > 0
     assert "log: said" in tab.trouble
+
+
+def test_the_page_to_take_away_is_searched_without_a_server(window, store, tmp_path):
+    path = tmp_path / "shop.html"
+    with smara.open(store, project="default") as memory:
+        export(memory, path)
+    tab = window.tab(width=360)
+    tab.page.goto(path.as_uri())
+    memories = tab.page.locator("li.card[data-item]")
+    expect(memories.filter(visible=True)).to_have_count(2)
+    assert tab.violations() == []
+    assert tab.overflow() == 0
+    tab.page.get_by_label("Search this page").fill("MOCK database")
+    expect(memories.filter(visible=True)).to_have_count(1)
+    assert tab.trouble == []

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -46,10 +47,45 @@ def serve_command(call: Invocation, address: str, key: str | None, has_mem0: boo
     help="Where to listen; port 0 takes a free one. The default is 127.0.0.1:0.",
 )
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
+@click.option(
+    "--export",
+    "file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write one page of the project that needs no server, and end.",
+)
+@click.option("--language", type=click.Choice(("en", "fr")), default="en", help="Of that page.")
 @common
-def ui_command(call: Invocation, address: str, no_browser: bool) -> None:
+def ui_command(
+    call: Invocation, address: str, no_browser: bool, file: Path | None, language: str
+) -> Reply:
     """Open the panel: see, review and correct what is remembered."""
-    _serve(call, address, show=None if no_browser else webbrowser.open)
+    if file is None:
+        _serve(call, address, show=None if no_browser else webbrowser.open)
+        return
+    with _needs_http():
+        from smara.surfaces.panel.export import export
+    with call.memory() as memory:
+        report = export(memory, file, language)
+    yield report
+    counts = ", ".join(f"{count:,} {name}" for name, count in report["counts"].items())
+    output.say(f"Wrote {file} ({output.size(report['bytes'])}): {counts}.")
+    output.say("It holds private text of the project; share it as you would share the code.")
+
+
+@contextmanager
+def _needs_http() -> Iterator[None]:
+    """Say which extra brings a package that is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("smara"):
+            raise
+        raise MissingExtraError(
+            f"The HTTP server needs the package {error.name}. Install it with: pip install "
+            '"smara[http]"',
+            extra="http",
+        ) from None
 
 
 def _serve(
@@ -61,17 +97,9 @@ def _serve(
 ) -> None:
     """Serve until a signal."""
     settings = load_settings(db=call.db, project=call.project, http_key=key)
-    try:
+    with _needs_http():
         from smara.surfaces.http.server import ServeOptions, run
         from smara.surfaces.panel.panel import panel_routes
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("smara"):
-            raise
-        raise MissingExtraError(
-            f"The HTTP server needs the package {error.name}. Install it with: pip install "
-            '"smara[http]"',
-            extra="http",
-        ) from None
     run(
         partial(open_memory, call.db, project=call.project),
         ServeOptions(
