@@ -26,6 +26,7 @@ from smara.browse.models import (
     Miss,
     ModuleCoverage,
     Reply,
+    SessionLine,
     ThreadWindow,
     WorkingPage,
 )
@@ -59,6 +60,7 @@ _MOST_FILES = 200_000
 # To see a difference of 10 points between two shares, four times in five, at the usual 5 %.
 _POINTS, _POWER = 0.10, 15.7
 _LEAST_SESSIONS = 20
+_OF_SESSION = "FROM moment_receipts r WHERE r.project_no = t.project_no AND r.session_id = t.id"
 
 
 class BrowseRooms(Protocol):
@@ -298,6 +300,40 @@ class Browse:
                 " WHERE project_no = :project GROUP BY agent ORDER BY 3 DESC",
             )
         return [HostLife(str(row[0]), int(row[1]), int(row[2]), int(row[3])) for row in rows]
+
+    def timeline(self, limit: int = 50, offset: int = 0) -> builtins.list[SessionLine]:
+        """Return the sessions, the last used first, with what came of each.
+
+        Args:
+            limit: The most sessions.
+            offset: How many to skip.
+
+        Returns:
+            Each session with its outcome, and how much it was told, used and learned.
+        """
+        check_page(limit, offset)
+        with self._store.database.read() as session:
+            rows = self._store.rows(
+                session,
+                "SELECT t.id, t.title, t.kind, t.last_seq, t.tokens, t.updated_at, b.agent,"
+                " b.outcome, coalesce(b.steps, 0),"
+                f" (SELECT coalesce(sum(r.is_said), 0) {_OF_SESSION}),"
+                f" (SELECT count(r.used_at) {_OF_SESSION}), (SELECT count(*) FROM memory_keys k"
+                " WHERE k.project_no = t.project_no AND k.kind = 'session' AND k.value = t.id)"
+                " FROM threads t LEFT JOIN behavior_sessions b ON b.project_no = t.project_no"
+                " AND b.session_id = t.id WHERE t.project_no = :project"
+                " ORDER BY t.updated_at DESC LIMIT ? OFFSET ?",
+                limit,
+                offset,
+            )
+        return [
+            SessionLine(
+                from_storable(row[0]),
+                None if row[1] is None else from_storable(row[1]),
+                *row[2:],
+            )
+            for row in rows
+        ]
 
     def arms(self) -> ArmReport:
         """Return what the arms of the experiment show so far.

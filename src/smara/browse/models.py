@@ -184,3 +184,21 @@ class ArmReport:
     more: int
     difference: float | None = None
     error: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLine:
+    """One session of the timeline, with what came of it in numbers."""
+
+    id: str
+    title: str | None
+    kind: str
+    messages: int
+    tokens: int
+    updated_at: int
+    agent: str | None
+    outcome: str | None
+    steps: int
+    received: int
+    used: int
+    learned: int

@@ -7,16 +7,13 @@ shows is what its JSON twin gives, so that nothing is computed in a template.
 
 from __future__ import annotations
 
-from typing import Any
-
 from smara.memory import Memory
 from smara.surfaces.http.shape import Shaper
 from smara.surfaces.panel.browse import BROWSE
+from smara.surfaces.panel.explore import EXPLORE
 from smara.surfaces.panel.inbox import INBOX
-from smara.surfaces.panel.page import ROWS, Facts, PageSpec, Query, number
+from smara.surfaces.panel.page import Facts, PageSpec, Query
 from smara.surfaces.panel.setup import SETUP
-
-_MOST_MESSAGES = 40
 
 
 def today(memory: Memory, query: Query) -> Facts:
@@ -73,60 +70,6 @@ def health(active: int, to_review: int, stale: int, failures: int) -> Facts:
     }
 
 
-def search(memory: Memory, query: Query) -> Facts:
-    """Read the answer to a question, with the reasons for each hit."""
-    words = query.get("q", "").strip()
-    if not words:
-        return {"q": "", "answer": None}
-    answer = memory.search(words, limit=20)
-    return {"q": words, "answer": Shaper(memory).shape(answer)}
-
-
-def sessions(memory: Memory, query: Query) -> Facts:
-    """Read the conversations, newest first, with what came of each."""
-    offset = number(query, "offset")
-    shape = Shaper(memory).shape
-    threads = memory.threads.list(limit=ROWS, offset=offset)
-    outcomes = {each.session_id: each for each in memory.behavior.sessions()}
-    rows = [{**shape(thread), "session": shape(outcomes.get(thread.id))} for thread in threads]
-    return {
-        "threads": rows,
-        "offset": offset,
-        "next": offset + ROWS if len(threads) == ROWS else None,
-    }
-
-
-def one_session(memory: Memory, query: Query) -> Facts:
-    """Read a conversation, a page of messages at a time."""
-    thread = memory.threads.get(query["id"])
-    after = number(query, "after")
-    shape = Shaper(memory).shape
-    messages = memory.messages.list(thread_id=thread.id, after=after, limit=_MOST_MESSAGES)
-    return {
-        "thread": shape(thread),
-        "messages": shape(messages),
-        "after": after,
-        "next": messages[-1].seq if len(messages) == _MOST_MESSAGES else None,
-        "observations": shape(memory.observations.active(thread.id)),
-        "receipts": shape(memory.moments.receipts(session_id=thread.id)),
-    }
-
-
-def tasks(memory: Memory, query: Query) -> Facts:
-    """Read the tasks by state: ready, in progress, blocked, closed."""
-    shape = Shaper(memory).shape
-    listed = memory.tasks.list(limit=500).tasks
-    closed = memory.tasks.list(status="closed", limit=20).tasks
-    ready = {task.id for task in memory.tasks.ready(limit=500).tasks}
-    columns: dict[str, list[Any]] = {"ready": [], "inProgress": [], "blocked": []}
-    for task in listed:
-        if task.status == "in_progress":
-            columns["inProgress"].append(shape(task))
-        elif task.status == "open":
-            columns["ready" if task.id in ready else "blocked"].append(shape(task))
-    return {"columns": {**columns, "closed": shape(closed)}}
-
-
 def operations(memory: Memory, query: Query) -> Facts:
     """Read what works in the background, what failed, and what models cost."""
     shape = Shaper(memory).shape
@@ -146,10 +89,7 @@ PAGES: tuple[PageSpec, ...] = (
     PageSpec("/", "today.html", today, "Today", key="t"),
     *INBOX,
     *BROWSE,
-    PageSpec("/search", "search.html", search, "Search", key="s"),
-    PageSpec("/sessions", "sessions.html", sessions, "Sessions", key="h"),
-    PageSpec("/sessions/{id:path}", "session.html", one_session, "Session"),
-    PageSpec("/tasks", "tasks.html", tasks, "Tasks", key="k"),
+    *EXPLORE,
     PageSpec("/operations", "operations.html", operations, "Operations", key="o"),
     *SETUP,
 )

@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from babel.dates import format_timedelta
+from babel.dates import format_date, format_timedelta
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.numbers import format_decimal
@@ -241,6 +241,7 @@ def environment(language: str) -> Environment:
         place=evidence_place,
         freshness=code_word,
         iso=iso,
+        day=partial(day, language=language),
     )
     env.globals.update(static=static, address=address, diff=diff, numbered=numbered)
     return env
@@ -265,6 +266,12 @@ def ago(milliseconds: int | None, language: str, now: int) -> Markup:
         return Markup("")
     past = format_timedelta((milliseconds - now) // 1000, add_direction=True, locale=language)
     return Markup('<time datetime="{0}" title="{0}">{1}</time>').format(iso(milliseconds), past)
+
+
+def day(milliseconds: int, language: str) -> str:
+    """Return the day of a time as people write it."""
+    when = local_time(zone_of("UTC"), milliseconds)
+    return str(format_date(when.date(), format="full", locale=language))
 
 
 def iso(milliseconds: int) -> str:
