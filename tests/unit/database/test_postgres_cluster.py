@@ -88,8 +88,11 @@ def test_a_server_without_free_connections_is_busy(cluster):
         PostgresDatabase(cluster.url().replace("smara@", "guest@"))
 
 
-def test_searches_use_a_replica_only_while_it_has_the_writes_of_this_process(cluster):
+def test_searches_use_a_replica_only_while_it_has_the_writes_of_this_process(cluster, monkeypatch):
     import psycopg
+
+    # A busy machine may not answer within a second: it is asked again at once.
+    monkeypatch.setattr("smara.database.servers._ABSENT_SECONDS", 0.0)
 
     url = f"{cluster.url()}&schema=copied"
     smara.open(url, token_model="estimate").close()
@@ -110,12 +113,8 @@ def test_searches_use_a_replica_only_while_it_has_the_writes_of_this_process(clu
         assert where(memory) is False
         assert [hit.content for hit in memory.search("walrus")] == ["the walrus sleeps"]
         replica.execute("SELECT pg_wal_replay_resume()")
-        with psycopg.connect(cluster.url()) as primary:
-            mark = primary.execute("SELECT pg_current_wal_lsn()").fetchone()[0]
-        is_replayed = "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn"
-        while not replica.execute(is_replayed, (mark,)).fetchone()[0]:
-            pass
-        assert where(memory) is True
+        # The primary goes on writing by itself; a replica that never catches up fails here.
+        assert any(where(memory) for _ in range(2_000))
         assert [hit.content for hit in memory.search("walrus")] == ["the walrus sleeps"]
         cluster.stop("replica")
         assert where(memory) is False
