@@ -381,7 +381,7 @@ MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "requests": (2, 6, 45),
     "surfaces/http": (22, 360, 3_400),
     "surfaces/panel": (20, 200, 2_000),
-    "surfaces/terminal": (12, 120, 1_300),
+    "surfaces/terminal": (14, 140, 1_600),
 }
 """Files, functions and statements of the rooms that came later."""
 MOST_FILES_IN_A_FOLDER = 30

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import subprocess
 import unicodedata
+from typing import Any
 
 import pytest
 
@@ -191,16 +194,17 @@ def test_init_outside_git_asks_for_the_folder_that_it_shall_remember(
     seen = on_terminal("init", env=alone, typed=typed, cwd=str(work), columns=200)
     assert seen.code == 0
     assert f"No git repository here. Remember {work} alone?" in plain(seen.out)
-    assert ("Set up Claude Code?" in plain(seen.out)) == is_asked_for
+    assert ("Set up and read all of this?" in plain(seen.out)) == is_asked_for
     assert ("smara init --folder" in plain(seen.out)) != is_asked_for
     assert list(work.iterdir()) == []
 
 
-def test_init_names_the_files_and_shows_their_diff_to_who_asks(alone, tmp_path):
+def test_init_shows_one_screen_first_and_diffs_to_who_asks(alone, tmp_path):
     work = tmp_path / "work"
     subprocess.run(["git", "init", "-q", str(work)], check=True)
     short = plain(on_terminal("init", env=alone, typed="n\n", cwd=str(work)).out)
-    assert "  new      .claude/settings.local.json\n" in short
+    assert "Writes   .claude/settings.local.json (new, for Claude Code)\n" in short
+    assert len(short.splitlines()) < 24
     assert "@@" not in short
     long = plain(on_terminal("init", env=alone, typed="d\nn\n", cwd=str(work)).out)
     assert "+++" in long
@@ -209,6 +213,31 @@ def test_init_names_the_files_and_shows_their_diff_to_who_asks(alone, tmp_path):
     done = plain(on_terminal("init", env=alone, typed="y\n", cwd=str(work)).out)
     assert "Set up   Claude Code" in done
     assert (work / ".claude/settings.local.json").exists()
+
+
+def test_init_reads_history_and_code_and_says_what_is_known_now(alone, tmp_path):
+    work = tmp_path / "work"
+
+    def git(*words: str) -> None:
+        who = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
+        subprocess.run(["git", *who, *words], cwd=work, check=True)
+
+    git("init", "-q")
+    for number in range(3):
+        (work / "cart.py").write_text(f"def total():\n    return {number}\n")
+        (work / "till.py").write_text(f"def pay():\n    return {number}\n")
+        git("add", ".")
+        git("commit", "-q", "-m", f"Step {number}")
+    env = {**alone, "SMARA_ACTOR": "ann", "PATH": os.environ["PATH"]}
+    shown = plain(on_terminal("init", env=env, typed="c\nn\n", cwd=str(work)).out)
+    assert "Found    3 commits of this repository" in shown
+    assert "Found    python (2 files)" in shown
+    assert "Reads    the code: a moment" in shown
+    assert "Read 3 commits of this repository." in shown
+    assert "Indexed 2 files." in shown
+    assert "cart.py and till.py changed in 3 of the same commits" in " ".join(shown.split())
+    assert "Next:  smara why cart.py" in shown
+    assert not (work / ".claude").exists()
 
 
 def test_setup_of_another_agent_writes_into_the_work_tree_only_when_asked_to(tmp_path, monkeypatch):
@@ -220,3 +249,22 @@ def test_setup_of_another_agent_writes_into_the_work_tree_only_when_asked_to(tmp
     assert not (tmp_path / "AGENTS.md").exists()
     assert smara("setup", "generic", "--project", "--yes").code == 0
     assert "## Memory" in (tmp_path / "AGENTS.md").read_text()
+
+
+def test_setup_lists_agents_and_init_completes_what_is_missing(alone, tmp_path):
+    work = tmp_path / "work"
+    subprocess.run(["git", "init", "-q", str(work)], check=True)
+
+    def listed() -> dict[str, Any]:
+        said = on_terminal("setup", "--list", "--json", env=alone, cwd=str(work))
+        return {each["agent"]: each for each in json.loads(said.out)["data"]["agents"]}
+
+    assert listed()["claude"]["setUp"] == []
+    assert (listed()["claude"]["isHere"], listed()["codex"]["isHere"]) == (True, False)
+    assert on_terminal("init", "--yes", "--no-read", env=alone, cwd=str(work)).code == 0
+    assert (listed()["claude"]["setUp"], listed()["claude"]["missing"]) == (["project"], [])
+    (work / ".claude/.gitignore").unlink()
+    assert listed()["claude"]["missing"] == [os.path.join(".claude", ".gitignore")]
+    assert on_terminal("setup", "claude", "--check", env=alone, cwd=str(work)).code == 8
+    assert on_terminal("init", "--yes", "--no-read", env=alone, cwd=str(work)).code == 0
+    assert on_terminal("setup", "claude", "--check", env=alone, cwd=str(work)).code == 0

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from smara.codegraph.index.indexer import IndexTree, Progress, index
 from smara.codegraph.index.update import CatchUp, differences, get_ready, update, watch
-from smara.codegraph.language import languages
+from smara.codegraph.language import language_of, languages
 from smara.codegraph.lookup import CodeLookup
 from smara.codegraph.models import CodeLocation, CodePiece, IndexReport, TreeStatus
 from smara.codegraph.store import CodeStore, TreeRow
@@ -152,6 +153,14 @@ class CodeGraph:
                 on_update(report)
 
         watch(tree, stop or threading.Event(), tell)
+
+    def count_languages(self, paths: Iterable[str]) -> list[tuple[str, int]]:
+        """Count the files of each language, the most frequent first.
+
+        Args:
+            paths: Names of files; they are not read.
+        """
+        return Counter(filter(None, map(language_of, paths))).most_common()
 
     def status(self, root: str | os.PathLike[str] | None = None) -> TreeStatus:
         """Return how the index of a tree stands.

@@ -186,6 +186,7 @@ def prepare(
         if history_seconds > 0:
             with suppress(SmaraError):  # the next one may do
                 memory.commits.keep_up(history_seconds)
+                memory.code.catch_up()  # little changes alone; only what was indexed before
         return _draft(memory, cwd, files)
     except SmaraError:
         return None

@@ -112,8 +112,8 @@ _CALLED_BARE: Any = getattr(
 # Commands that share a module with their noun; every other command has a module of its own name.
 _MODULES = {
     "threads": "messages", "compact": "messages", "observe": "observations",
-    "reflect": "observations", "receipts": "context", "init": "setup",
-    "version": "projects", "index": "doctor", "hook": "worker", "embeddings": "models",
+    "reflect": "observations", "receipts": "context", "version": "projects", "index": "doctor",
+    "hook": "worker", "embeddings": "models",
     "complete": "search", "completion": "projects", "import": "import_files",
     "remember": "memories.change", "export": "privacy", "backup": "privacy",
     "restore": "privacy", "erase": "privacy", "copy": "privacy", "keys": "serve",

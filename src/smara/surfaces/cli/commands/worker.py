@@ -112,6 +112,8 @@ def worker_command(
         rounds.append(done)
         try:
             memory.commits.keep_up(HISTORY_SECONDS)
+            if memory.code.status().state != "none":
+                memory.code.index()  # only what was indexed before, and of that what changed
             memory.retention.run_due(is_patient=True)
             folder = spool_folder()
             for draft in refresh(memory, folder, drain(memory, folder), HISTORY_SECONDS):
