@@ -524,3 +524,19 @@ def _killed_at(name: str):
         insert(self, table, rows)
 
     return both
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("way", [("sqlite", "postgres")], ids="-".join, indirect=True)
+def test_a_server_knows_how_often_words_are_in_a_copy(way, clock):
+    """Without statistics it reads every row for a rare word, until it makes some by itself."""
+    source, target = way
+    with open_at(source, clock) as memory:
+        work(memory)
+    smara.copy_store(source, target)
+    with open_at(target, clock) as memory, memory.internals.database.read() as session:
+        for table in ("message_index", "record_index"):
+            (rows,) = session.one(
+                "SELECT reltuples FROM pg_class WHERE oid = CAST(? AS regclass)", (table,)
+            )
+            assert rows > 0

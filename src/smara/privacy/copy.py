@@ -200,6 +200,11 @@ class _WholeCopy:
         self.resume()
         self.copy()
         checks = self.make_equal()
+        if self._target.kind == "postgres":
+            with self._target.write(is_derived=True) as other:
+                # Without statistics a server reads every row for a rare word.
+                self._target.fulltext.optimize(other)
+                self._target.records.optimize(other)
         self.finish(clock)
         self._target.shrink_log()
         names = json.loads(self._facts)["projects"]
