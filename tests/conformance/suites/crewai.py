@@ -30,7 +30,6 @@ SUITES = (
             plugin="conformance_crewai",
             folders=("tests/memory",),
         ),
-        databases=("sqlite",),
         environment=Environment(
             requirements=(f"crewai=={VERSION}",),
             tests=(
