@@ -106,6 +106,7 @@ def test_a_difference_is_shown_word_by_word():
         "after": {"is_pinned": True, "version": 2},
     }
     assert "is_pinned" in changes(event)
+    assert "<ins>yes</ins>" in changes(event)
     assert "version" not in changes(event)
 
 

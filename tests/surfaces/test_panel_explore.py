@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from urllib.parse import urlencode
 
 import pytest
 
@@ -115,6 +116,21 @@ def test_an_answer_without_a_model_quotes_with_chips_that_lead_there(store, site
     page = site.ask("GET", "/ui/search?q=when+does+the+cache+worker+give+up&ask=1").body.decode()
     assert f'<a class="cite" href="/ui/memories/{made.id}"' in page
     assert 'value="memories.used"' in page
+
+
+def test_a_flagged_citation_counts_against_the_memory(store, site):
+    with smara.open(store) as memory:
+        made = memory.memories.remember("The cache worker gives up after four tries.").memory
+    fields = {
+        "call": "memories.used",
+        "memory_id": made.id,
+        "outcome": "wrong",
+        "back": "/ui/search",
+    }
+    kind = {"Content_Type": "application/x-www-form-urlencoded"}
+    assert site.ask("POST", "/ui/act", urlencode(fields).encode(), **kind).status == 303
+    with smara.open(store) as memory:
+        assert memory.memories.get(made.id).corrections == 1
 
 
 def test_an_answer_of_a_model_is_paid_once_and_its_dead_ends_are_red(store, tmp_path):

@@ -130,7 +130,7 @@ def code_map(memory: Memory, query: Query) -> Facts:
     coverage = memory.browse.coverage()
     shown = [each for each in coverage if not module or each.path == module]
     names = [each.path for each in coverage[:_MOST_MODULES]]
-    edges = [(each.path, used) for each in coverage[:_MOST_MODULES] for used, _ in each.uses[:3]]
+    edges = [(each.path, used) for each in coverage[:_MOST_MODULES] for used, _ in each.uses[:2]]
     facts: Facts = {
         "symbol": symbol,
         "module": module,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-COLUMN, ROW, NODE_WIDTH, NODE_HEIGHT = 250, 34, 200, 26
+COLUMN, ROW, NODE_WIDTH, NODE_HEIGHT = 240, 34, 200, 26
 _LABEL_CHARACTERS = 26
 _SWEEPS = 3
 
@@ -63,14 +63,18 @@ def draw(
     for name in names:
         order.setdefault(column[name], []).append(name)
     _untangle(order, shown)
-    place = {name: (at, row) for at, each in order.items() for row, name in enumerate(each)}
     height = max((len(each) for each in order.values()), default=0)
+    place = {
+        name: (at, row + (height - len(each)) / 2)  # short columns stand in the middle
+        for at, each in order.items()
+        for row, name in enumerate(each)
+    }
     drawn = []
     for node in nodes:
         at, row = place[str(node["name"])]
         label = str(node["label"])
         short = label if len(label) <= _LABEL_CHARACTERS else f"…{label[-_LABEL_CHARACTERS + 1 :]}"
-        drawn.append({**node, "label": short, "x": at * COLUMN + 4, "y": row * ROW + 4})
+        drawn.append({**node, "label": short, "x": at * COLUMN + 4, "y": int(row * ROW) + 4})
     return {
         "nodes": drawn,
         "edges": [_curve(place[start], place[end]) for start, end in shown],
@@ -98,9 +102,9 @@ def _untangle(order: dict[int, list[str]], edges: Sequence[tuple[str, str]]) -> 
             rows |= {name: row for row, name in enumerate(order[at])}
 
 
-def _curve(start: tuple[int, int], end: tuple[int, int]) -> str:
+def _curve(start: tuple[int, float], end: tuple[int, float]) -> str:
     half = NODE_HEIGHT // 2 + 4
     left, right = start[0] * COLUMN + NODE_WIDTH + 4, end[0] * COLUMN + 4
-    top, bottom = start[1] * ROW + half, end[1] * ROW + half
+    top, bottom = int(start[1] * ROW) + half, int(end[1] * ROW) + half
     bend = max(30, (right - left) // 2) if right > left else 60
     return f"M{left} {top}C{left + bend} {top} {right - bend} {bottom} {right} {bottom}"

@@ -10,6 +10,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+_PLAIN = re.compile(r"[\n\t\r]+")
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
 _MOST_WORDS = 2_000
 _MOST_LINES = 400
@@ -19,6 +20,8 @@ _LEFT_OUT = ("version", "updated_at", "updatedAt")
 
 def shown(text: str | None) -> Markup:
     """Return a text in which characters without ink are visible."""
+    if _PLAIN.sub("", text or "").isprintable():  # nearly every text; letter by letter is slow
+        return escape(text or "")
     pieces = [
         Markup('<span class="unseen" title="U+{0:04X}">U+{0:04X}</span>').format(ord(each))
         if is_unseen(each)
@@ -69,6 +72,8 @@ def changes(event: Mapping[str, Any]) -> Markup:
 def _plain(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return "–" if value is None or value == "" else str(value)
 
 
