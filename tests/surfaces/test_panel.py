@@ -168,3 +168,15 @@ def test_the_command_opens_the_panel_in_the_browser(store, tmp_path, monkeypatch
 
 def test_without_a_key_there_is_no_panel(site):
     assert site.ask("GET", "/ui", key=None).status == 401
+
+
+def test_no_class_means_two_things_in_two_style_sheets():
+    texts = [
+        each.read_text(encoding="utf-8")
+        for each in files("smara.surfaces.panel").joinpath("static").iterdir()
+        if each.name.endswith(".css")
+    ]
+    always = [re.sub(r"@media[^{]*\{(?:[^{}]*\{[^}]*\})*\s*\}", "", text) for text in texts]
+    sheets = [set(re.findall(r"(?:^|[}\n])\.([\w-]+)\{", text)) for text in always]
+    assert len(sheets) > 1
+    assert set.intersection(*sheets) == set()
