@@ -13,23 +13,26 @@ from typing import Any
 from smara.knowledge.models import TypedMemory
 from smara.memory import Memory
 from smara.surfaces.http.shape import Shaper, tag_of
-from smara.surfaces.panel.page import ROWS, Facts, PageSpec, Query, number
+from smara.surfaces.panel.page import Facts, PageSpec, Query, number
 
 FORMS = {1: "each", 2: "together", 3: "toReview", 4: "none"}
 """How the end of a session is shown at each level of trust."""
 MOST_TOGETHER = 300
-_MOST_SIMULATED = 100
+_CARDS = 25
+"""A card with its evidence and forms has two kilobytes."""
+_MOST_SIMULATED = 50
 
 
 def review(memory: Memory, query: Query) -> Facts:
     """Read the memories that wait for a person."""
     offset = number(query, "offset")
-    page = memory.memories.to_review(limit=ROWS, offset=offset)
+    page = memory.memories.to_review(limit=_CARDS, offset=offset)
     last = memory.memories.find(query["done"]) if query.get("done") else None
     return {
         "memories": tagged(memory, page.memories),
         "total": memory.memories.totals().to_review,
         "offset": offset,
+        "rows": _CARDS,
         "next": page.next_offset,
         "done": None if last is None else tagged(memory, [last])[0],
     }
@@ -52,10 +55,10 @@ def impact(memory: Memory, query: Query) -> Facts:
     plan = memory.memories.accept_all(
         memory_ids=chosen or None, session_id=session_id, dry_run=True
     )
-    together, left = plan.accepted[:MOST_TOGETHER], plan.left[:ROWS]
+    together, left = plan.accepted[:MOST_TOGETHER], plan.left[:_CARDS]
     ids = [each.id for each in together]
     return {
-        "accepted": tagged(memory, together[:ROWS]),
+        "accepted": tagged(memory, together[:_CARDS]),
         "ids": ids,
         "more": len(plan.accepted) - len(ids),
         "left": [
@@ -77,7 +80,7 @@ def session_end(memory: Memory, query: Query) -> Facts:
     trust = memory.memories.trust()
     form = FORMS[trust.level]
     only: dict[str, Any] = {"needs_review": True} if form == "toReview" else {}
-    learned = memory.memories.list(session_id=query["id"], state="all", limit=ROWS, **only)
+    learned = memory.memories.list(session_id=query["id"], state="all", limit=_CARDS, **only)
     receipts = memory.moments.receipts(session_id=query["id"])
     shape = Shaper(memory).shape
     return {

@@ -75,7 +75,6 @@ def operations(memory: Memory, query: Query) -> Facts:
     shape = Shaper(memory).shape
     return {
         "embeddings": shape(memory.embeddings.status()),
-        "observations": shape(memory.status()["observations"]),
         "models": shape(memory.models.status()),
         "calls": shape(memory.models.calls(limit=20)),
         "failures": {
