@@ -155,3 +155,33 @@ def test_a_citation_that_leads_nowhere_is_marked_dead():
     reply = cited("Which port?", "It is 6399 [1], not 6379 [7]. [Memory #m1: port]", "fake", hits)
     assert reply.text == "It is 6399 [1], not 6379 [2]. [1]"
     assert [(each.id, each.is_dead) for each in reply.citations] == [("m1", False), ("[7]", True)]
+
+
+def test_the_timeline_counts_what_each_session_was_told_and_learned(memory, say):
+    say("hello", "s1")
+    say("hello again", "s2")
+    memory.memories.remember("Never mock the database.")
+    memory.memories.add("Port 6399 is Redis.", type="requirement", session_id="s1", files=["a.py"])
+    memory.moments.start("s1")
+    lines = {line.id: line for line in memory.browse.timeline()}
+    assert (lines["s1"].messages, lines["s1"].received, lines["s1"].learned) == (1, 1, 1)
+    assert (lines["s2"].received, lines["s2"].used, lines["s2"].outcome) == (0, 0, None)
+    assert len(memory.browse.timeline(limit=1, offset=1)) == 1
+
+
+def test_modules_hosts_failures_and_coverage_of_a_store_without_code(memory, texts):
+    assert [(each.value, each.count) for each in memory.browse.modules_named()] == [("src", 3)]
+    assert memory.browse.hosts() == []
+    assert memory.browse.failures() == {"observations": 0, "vectors": 0}
+    assert memory.browse.coverage() == []
+
+
+def test_arms_count_the_sessions_of_the_experiment(memory):
+    memory.memories.remember("Never mock the database.")
+    memory.moments.set_arms(True)
+    for no in range(60):
+        memory.moments.start(f"s{no}")
+    report = memory.browse.arms()
+    assert report.is_on
+    assert sum(counts[0] for counts in report.arms.values()) == 60
+    assert report.more > 0
