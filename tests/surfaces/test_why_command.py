@@ -53,7 +53,7 @@ def test_why_of_a_file_has_memories_reasons_changes_and_tasks(shop):
         "Amounts are integer cents, so `tax()` never divides",
         "Why it is so, from the history",
         "The tax office rounds every line down",
-        "by      Ann (2): 2 commits",
+        "by      Ann: 2 commits",
         "with    src/till.py (2 of 2)",
         "Test the rounding in src/cart.py",
     ):
@@ -77,6 +77,27 @@ def test_why_of_a_name_finds_its_place_callers_and_no_other_function(shop):
     ]
     assert len(found["reasons"]) == 1
     assert smara("why", "total", "--json").data["reasons"] == []
+
+
+def test_why_of_a_method_has_the_reasons_of_its_lines(shop):
+    """Git heads a change inside a class with the name of the class, or with nothing."""
+    before = (
+        "class Till:\n    def pay(self):\n        return 5\n\n"
+        "    def shut(self):\n        return 0\n"
+    )
+    (shop / "src" / "till.py").write_text(before)
+    subprocess.run(["git", "add", "-A"], check=True)
+    who = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
+    subprocess.run(["git", *who, "commit", "-q", "-m", "Add the till"], check=True)
+    (shop / "src" / "till.py").write_text(before.replace("return 0", "return 1"))
+    why = (
+        "Shut with one\n\nThe drawer opens again when it is shut with zero, because of its spring."
+    )
+    subprocess.run(["git", *who, "commit", "-qa", "-m", why], check=True)
+    assert smara("code", "index").code == 0
+    shut, pay = (smara("why", f"Till.{name}", "--json").data["reasons"] for name in ("shut", "pay"))
+    assert ["spring" in str(each) for each in shut] == [True]
+    assert pay == []
 
 
 def test_why_of_a_name_without_an_index_says_how_to_make_one(shop):

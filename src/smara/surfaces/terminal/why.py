@@ -62,6 +62,16 @@ class _CodePlace:
     def label(self) -> str:
         return f"{self.path}:{self.line or self.name}" if self.line or self.name else self.path
 
+    def is_about(self, reason: LineReason) -> bool:
+        """Return True if a reason is about this place."""
+        if not self.name:
+            return True
+        node = self.card and self.card.node
+        own = range(node.first_line, node.last_line + 1) if node else range(0)
+        return self.name.rpartition(".")[2] in reason.functions or any(
+            line in own for line in reason.lines
+        )
+
     @property
     def authors(self) -> list[tuple[str, int]]:
         return Counter(each.author for each in self.commits).most_common(_FEW)
@@ -128,7 +138,7 @@ def _find(memory: Memory, target: str) -> _CodePlace:
         with output.bar("Reading commits") as progress:
             memory.commits.update(progress=progress)
         found.commits = memory.commits.list(path=found.path, limit=_COMMITS)
-        reasons = memory.commits.why(found.path, found.name.rpartition(".")[2] or None)
+        reasons = [each for each in memory.commits.why(found.path) if found.is_about(each)]
         if found.line is not None:
             # The line's own reason first, then what else is known of its file.
             reasons.sort(key=lambda each: found.line not in each.lines)
@@ -315,6 +325,8 @@ def _print_changes(found: _CodePlace) -> bool:
     last, total = found.commits[0], len(found.commits)
     many = f"{total:,}{'+' if total == _COMMITS else ''}"
     who = ", ".join(f"{name} ({n})" for name, n in found.authors)
+    if len(found.authors) == 1:
+        who = found.authors[0][0]
     _print_fact("by", f"{who}: {many} {'commit' if total == 1 else 'commits'}")
     _print_fact("last", f"{output.when(last.at)}, {last.short_id} “{last.subject}”")
     if found.together:
