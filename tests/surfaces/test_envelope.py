@@ -120,6 +120,7 @@ CALLS = {
     "observations failures": [],
     "worker": ["--once"],
     "embeddings status": [],
+    "embeddings fetch": [],
     "embeddings run": [],
     "embeddings switch": ["offline"],
     "context preview": ["login"],

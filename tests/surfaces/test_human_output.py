@@ -38,6 +38,7 @@ _VOLATILE = [
     (r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "UUID"),
     (r"[\w-]{43}", "KEY"),
     (r"[\d.,]+ [KM]iB", "N MiB"),
+    (r"are in\s+\S+/wordllama\.", "are in FOLDER."),
     (r"before-restore-\d+", "before-restore-N"),
     (r"\(Python [\d.]+, SQLite [\d.]+\)", "(Python N, SQLite N)"),
     (r"\b(sqlite|SQLite) 3[\d.]+", r"\1 N"),

@@ -1,0 +1,37 @@
+"""What `pip install smara` brings: few packages, and none for a table of vectors."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib.metadata import distribution
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[1]
+MOST_PACKAGES = 30
+MOST_MEGABYTES = 165
+
+
+def installed(requirements: list[str]) -> dict[str, int]:
+    """Return the bytes of every package that these require, without extras, by name."""
+    sizes: dict[str, int] = {}
+    waiting = [Requirement(each) for each in requirements]
+    while waiting:
+        requirement = waiting.pop()
+        name = requirement.name.lower().replace("_", "-")
+        if name in sizes or (requirement.marker and not requirement.marker.evaluate({"extra": ""})):
+            continue
+        found = distribution(name)
+        files = [Path(str(each.locate())) for each in found.files or ()]
+        sizes[name] = sum(each.stat().st_size for each in files if each.exists())
+        waiting += [Requirement(each) for each in found.requires or ()]
+    return sizes
+
+
+def test_an_installation_stays_small():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    sizes = installed(project["dependencies"])
+    assert len(sizes) <= MOST_PACKAGES
+    assert sum(sizes.values()) <= MOST_MEGABYTES * 1_000_000
+    assert not {"wordllama", "tokenizers", "huggingface-hub", "requests"} & set(sizes)
