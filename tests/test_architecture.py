@@ -371,6 +371,7 @@ MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "adapters/sdk": (24, 480, 4_000),
     "browse": (8, 75, 850),
     "commits": (10, 96, 1_060),
+    "core/startup": (3, 16, 95),
     "database/postgres": (1, 20, 130),
     "database/servers": (1, 25, 180),
     "decisions": (13, 145, 1_490),

@@ -11,6 +11,7 @@ import re
 from zlib import crc32
 
 from smara.core.memory_block import CLOSING, OPENING
+from smara.core.startup.regex import regex
 
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 
@@ -22,7 +23,7 @@ NOTES_AT = (
     "SELECT facts FROM line_notes WHERE project_no = :project AND place = :place AND path = :path"
 )
 WHY_OPENED, WHY_CHANGED = "the file was opened", "its lines are about to be changed"
-_NAME = re.compile(
+_NAME = regex(
     r"(?:\b(?:def|class|func|fn|fun|function|interface|struct|enum|trait|impl|module|type|sub|proc|"
     r"object|defp?|defmodule)\s+(?:\([^)]{0,80}\)\s*)?([A-Za-z_$][\w$.]*)"
     r"|([A-Za-z_$][\w$]*)\s*(?:=\s*(?:async\s*)?(?:function\b|\()|\())"
@@ -30,7 +31,7 @@ _NAME = re.compile(
 _NOT_NAMES = frozenset(
     ["if", "for", "while", "switch", "return", "catch", "with", "elif", "else", "await", "new"]
 )
-_DEFINITION = re.compile(
+_DEFINITION = regex(
     r"\s*(?:(?:export|default|public|private|protected|internal|static|final|override|abstract"
     r"|async|pub(?:\([^)]*\))?)\s+)*(?:def|class|func|fn|fun|function)\b"
 )

@@ -23,24 +23,25 @@ from smara.commits.models import Commit, LineReason, LostLine
 from smara.commits.read import FilePatch, Hunk, functions_of, patches_of
 from smara.core.extract import word_set
 from smara.core.git import git_text, is_ancestor
+from smara.core.startup.regex import regex
 
-_COMMENT = re.compile(
+_COMMENT = regex(
     r"^(?:#(?!\[|include|define|if)|//|--(?![\w-])|/\*|\*(?:\s|/|$)|<!--|;;|%|\"\"\"|''')"
 )
-_WORD = re.compile(r"[A-Za-z_]\w+|\d+(?:\.\d+)?")
-_TOKEN = re.compile(r"\w+(?:\.\d+)?|\S")
+_WORD = regex(r"[A-Za-z_]\w+|\d+(?:\.\d+)?")
+_TOKEN = regex(r"\w+(?:\.\d+)?|\S")
 COMMON = word_set(
     "0 1 the and for with this that from when then into over than they them have has been was were"
     " are not but can will would should could which what their there here also only more some such"
     " each both very just like using used use code line lines file files add added make made change"
     " changes if in of on or to is it as be by an at do no so we"
 )
-_SAYS_SO = re.compile(
+_SAYS_SO = regex(
     r"\b(?:drop|remov|delet|revert|deprecat|renam|replac|disabl|introduc|reintroduc|rewr|support)",
     re.IGNORECASE,
 )
 """What a subject says that takes something away on purpose."""
-_CHANGES_NOTHING = re.compile(
+_CHANGES_NOTHING = regex(
     r"^(?:\w+(?:\([^)]*\))?!?: )?(?:perf|refactor|style|chore|simplif|clean|tidy|format|lint|polish"
     r"|minor|small|misc|wip)|\b(?:simplif|refactor|clean ?up|tidy)",
     re.IGNORECASE,

@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_TRAILER = re.compile(
+from smara.core.startup.regex import regex
+
+_TRAILER = regex(
     r"^(?:[A-Z][A-Za-z]*(?:-[A-Za-z]+)*-(?:[Bb]y|to|id|on|for|cc|from|reference)|Cc|Bug|Issue|Refs?"
     r"|Closes|Close|Fixes"
     r"|Fix|Resolves|See(?: also)?|Change-Id|Part-of|Link|Backport of|Cherry[- ]pick(?:ed)?"
@@ -20,7 +22,7 @@ _TICKET = r"(?:[\w./-]{0,40}#\d{1,9}|[A-Z]{2,10}-\d{1,9})"
 """What a tracker calls a ticket. The two parts have no character in common, so that no line takes
 long to read.
 """
-_PREFIX = re.compile(
+_PREFIX = regex(
     r"^(?:(?:feat|fix|refactor|perf|docs|tests?|build|ci|chore|style"
     r"|revert)(?:\([^)]{0,60}\))?!?:\s*|\[[^\]]{1,40}\]\s*"
     r"|(?:Fixed|Fixes|Fix|Refs?|Closes|Closed|Resolves|Issue|Bug|Ticket"
@@ -30,20 +32,20 @@ _PREFIX = re.compile(
     r"|(?:#\d{1,9}|[A-Z]{2,10}-\d{1,9})\s*(?:--?|:|—|–)\s*)",
     re.IGNORECASE,
 )
-_SUFFIX = re.compile(rf"\s*\({_TICKET}(?:[,;]\s*{_TICKET}){{0,9}}\)\.?\s*$")
+_SUFFIX = regex(rf"\s*\({_TICKET}(?:[,;]\s*{_TICKET}){{0,9}}\)\.?\s*$")
 _LONGEST_SUBJECT = 400
-_ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,2}[.)])\s+")
-_SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’)\]`]?\s+(?=[A-Z\"'“‘`(\[_*<]|\d+[.)] )")
-_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|resp|Mr|Dr|St|No|al)\.)$")
-_BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*")
-_HEADING = re.compile(
+_ITEM = regex(r"^\s*(?:[-*+•]|\d{1,2}[.)])\s+")
+_SENTENCE_END = regex(r"(?<=[.!?])[\"'”’)\]`]?\s+(?=[A-Z\"'“‘`(\[_*<]|\d+[.)] )")
+_ABBREVIATION = regex(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|resp|Mr|Dr|St|No|al)\.)$")
+_BOLD = regex(r"\*\*([^*\n]{1,200})\*\*")
+_HEADING = regex(
     r"^(?:Summary|Solution|Description|Motivation|Background|Why|Context|Rationale):\s+(?:\.\.\.)?",
     re.IGNORECASE,
 )
-_SEVERITY = re.compile(r"^(?:critical|high|medium|low|nit|p\d)\s*[:\-–—]\s*", re.IGNORECASE)
-_ENDS = re.compile(r"[\w`)]$")
+_SEVERITY = regex(r"^(?:critical|high|medium|low|nit|p\d)\s*[:\-–—]\s*", re.IGNORECASE)
+_ENDS = regex(r"[\w`)]$")
 _CODE_MARKS = (">", "$ ", ">>> ", "# ", "## ", "### ", "|", "diff --git")
-_WHY = re.compile(
+_WHY = regex(
     r"\b(?:because|since|so that|otherwise|must|never|always|should|requires?d?|needs?|avoids?"
     r"|prevents?|ensures?|only|instead|rather than|decided|decision|policy|not|cannot|\w+n't"
     r"|in order to|due to|breaks?|fails?)\b"
@@ -54,9 +56,9 @@ _WHY = re.compile(
     re.IGNORECASE,
 )
 """The words by which a text gives a cause, or says what must be so."""
-_WORD = re.compile(r"\w{2,}")
-_MADE_BY_A_TOOL = re.compile(r"^\s*(?:bump|\[pre-commit|update dependenc|merge )", re.IGNORECASE)
-_SPEAKS_TO_THE_READER = re.compile(
+_WORD = regex(r"\w{2,}")
+_MADE_BY_A_TOOL = regex(r"^\s*(?:bump|\[pre-commit|update dependenc|merge )", re.IGNORECASE)
+_SPEAKS_TO_THE_READER = regex(
     r"\b(?:ignore|disregard|forget|override)\b.{0,60}\b(?:instruction|prompt|rule|guideline|above"
     r"|previous|earlier)|\b(?:as an?|dear|you are an?) (?:ai|llm|assistant|agent)\b|system prompt"
     r"|\|\s*(?:ba|z)?sh\b|\b(?:curl|wget) +\S|\brm -rf\b|\bbase64 -",

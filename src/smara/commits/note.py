@@ -7,7 +7,6 @@ leave its quotation marks. The notes are made ahead; :mod:`.edit` finds those th
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from smara.commits.message import gives_why, sentences_of
 from smara.commits.models import Commit, LineReason
 from smara.core.escape import neutralize
 from smara.core.extract import one_line
+from smara.core.startup.regex import regex
 from smara.core.tokens import estimate_o200k
 
 VERSION = 1
@@ -30,9 +30,9 @@ _LEAST_WORDS, _LONGEST_SENTENCE = 8, 330
 """What a sentence must be like that explains lines: no remark, and no list without full stops."""
 _LONG = 500
 """Of a longer reason, only what is about the lines is quoted."""
-_WORD = re.compile(r"\w{3,}|\d+")
-_NAME = re.compile(r"\w_\w|[a-z][A-Z]|\d")
-_IS_CODE = re.compile(r"\w\s*[=([{]|[;{}]$")
+_WORD = regex(r"\w{3,}|\d+")
+_NAME = regex(r"\w_\w|[a-z][A-Z]|\d")
+_IS_CODE = regex(r"\w\s*[=([{]|[;{}]$")
 
 
 def note_of(reason: LineReason) -> dict[str, Any] | None:

@@ -14,6 +14,7 @@ from smara.commits.edit import is_definition, name_of
 from smara.commits.message import read_commit
 from smara.commits.models import Commit
 from smara.core.git import git_text
+from smara.core.startup.regex import regex
 
 MOST_FILES = 100
 """The files of one commit that are kept; a commit of more changes everything."""
@@ -27,7 +28,7 @@ _PATCH = (
     "--diff-algorithm=histogram", "--no-indent-heuristic",
 )  # fmt: skip
 _LONGEST_MESSAGE = 20_000
-_HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)$")
+_HUNK = regex(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)$")
 
 
 class Hunk(NamedTuple):

@@ -10,10 +10,12 @@ import calendar
 import re
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo
+
+from smara.core.startup.record import dataclass
+from smara.core.startup.regex import regex
 
 _DAYS_AFTER = 7
 _NAMES = (
@@ -23,15 +25,15 @@ _NAMES = (
 _MONTHS = {name: number for number, name in enumerate(_NAMES, 1)}
 _MONTHS |= {name[:3]: number for name, number in _MONTHS.items()} | {"sept": 9}
 _MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
-_ISO = re.compile(r"\b((?:19|20)\d\d)-([01]?\d)(?:-([0-3]?\d))?\b")
-_WRITTEN = re.compile(
+_ISO = regex(r"\b((?:19|20)\d\d)-([01]?\d)(?:-([0-3]?\d))?\b")
+_WRITTEN = regex(
     rf"\b(?:([0-3]?\d)(?:st|nd|rd|th)?\s+(?:of\s+)?)?({_MONTH})\b\.?"
     r"(?:\s+([0-3]?\d)(?:st|nd|rd|th)?\b)?(?:,?\s+((?:19|20)\d\d)\b)?",
     re.IGNORECASE,
 )
 _ALSO_WORDS = frozenset({"may", "march", "mar", "jan", "dec", "sep", "jun"})
 
-_DATE_NUMBER = re.compile(r"\d{1,4}(?:st|nd|rd|th)?|\d{4}-\d\d(?:-\d\d)?")
+_DATE_NUMBER = regex(r"\d{1,4}(?:st|nd|rd|th)?|\d{4}-\d\d(?:-\d\d)?")
 _BEFORE_A_MONTH = frozenset({"in", "last", "since", "during", "of", "this", "until", "by"})
 
 
@@ -143,7 +145,7 @@ def _any_of(words: Iterable[str]) -> str:
 _COUNT = rf"(\d{{1,3}}|{_any_of(_NUMBERS)})"
 _UNIT = rf"({_any_of(_UNITS)})(?:s|es|en|e|n)?"
 _WORD = r"(?<![^\W_])(?:{})(?![^\W_])"
-_CJK_WORD = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_CJK_WORD = regex("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
 def _words(table: Iterable[str]) -> re.Pattern[str]:
@@ -155,43 +157,41 @@ def _words(table: Iterable[str]) -> re.Pattern[str]:
 
 _DAY_WORD = _words(_DAYS_AWAY)
 _SPAN_WORD = _words(_SPANS_AWAY)
-_AGO = re.compile(
+_AGO = regex(
     rf"\b{_COUNT}\s{{0,3}}{_UNIT}\s{{1,3}}ago\b|\b(?:il y a|hace"
     rf"|vor)\s{{1,3}}{_COUNT}\s{{1,3}}{_UNIT}\b",
     re.I,
 )
-_CJK_AGO = re.compile(r"(\d{1,3}|[一二三两])\s?(天|日|周|週間|个月|ヶ月|年)(前|后|後)")
-_AHEAD = re.compile(rf"\b(?:in|dans|en)\s{{1,3}}{_COUNT}\s{{1,3}}{_UNIT}\b", re.IGNORECASE)
-_WEEKDAY = re.compile(
+_CJK_AGO = regex(r"(\d{1,3}|[一二三两])\s?(天|日|周|週間|个月|ヶ月|年)(前|后|後)")
+_AHEAD = regex(rf"\b(?:in|dans|en)\s{{1,3}}{_COUNT}\s{{1,3}}{_UNIT}\b", re.IGNORECASE)
+_WEEKDAY = regex(
     rf"(?:\b(last|next|this|by|until|before|due|on|every)\s{{1,3}})?\b({'|'.join(_WEEKDAYS)})\b",
     re.I,
 )
-_BACK = re.compile(
+_BACK = regex(
     rf"\b(?:past|last|previous)\s{{1,3}}(?:{_COUNT}|few|several)\s{{1,3}}(day|week|month|year)s?\b"
     r"|\bpast\s{1,3}(day|weekend|week|month|year)\b",
     re.IGNORECASE,
 )
-_SINCE = re.compile(r"\bsince\b", re.IGNORECASE)
+_SINCE = regex(r"\bsince\b", re.IGNORECASE)
 _A_FEW = 3
 _DAYS_OF = {"day": 1, "week": 7, "month": 31, "year": 366}
-_END_OF_MONTH = re.compile(r"\bend of (?:the|this) month\b", re.IGNORECASE)
-_FUTURE = re.compile(
+_END_OF_MONTH = regex(r"\bend of (?:the|this) month\b", re.IGNORECASE)
+_FUTURE = regex(
     r"\b(?:will|going to|gonna|plan|plans|planning|by|until|due|deadline|upcoming|next)\b|'ll\b",
     re.I,
 )
-_PAST = re.compile(
+_PAST = regex(
     r"\b(?:was|were|went|had|did|been|got|bought|met|saw|took|made|ago|last|[a-z]{3,20}ed)\b", re.I
 )
-_RECURRING = re.compile(
-    r"\b(?:every|each|anniversary|birthday|annual|annually|yearly)\b", re.IGNORECASE
-)
+_RECURRING = regex(r"\b(?:every|each|anniversary|birthday|annual|annually|yearly)\b", re.IGNORECASE)
 _HINTS = (
     "day", "week", "month", "year", "morrow", "night", "hier", "demain", "gestern", "woche",
     "monat", "semain", "semana", " mes", "jour", "tag", "ayer", "ieri", "domani", "ontem", "20",
     "19",
     " jan", " feb", " mar", " apr", " may", " jun", " jul", " aug", " sep", " oct", " nov", " dec",
 )  # fmt: skip
-_QUOTED = re.compile(r"`[^`\n]{0,300}`|\"[^\"\n]{0,300}\"|“[^”\n]{0,300}”")
+_QUOTED = regex(r"`[^`\n]{0,300}`|\"[^\"\n]{0,300}\"|“[^”\n]{0,300}”")
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,7 +365,7 @@ _RELATIVE = {
 _ORDINAL = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _NAME = rf"(?P<name>{_MONTH})\.?"
 _DAY_FORMS = tuple(
-    re.compile(form, re.IGNORECASE)
+    regex(form, re.IGNORECASE)
     for form in (
         r"(?P<year>\d{4})\s?[-/.年]\s?(?P<month>\d{1,2})\s?[-/.月]\s?(?P<day>\d{1,2})日?",
         rf"{_NAME}\s+{_ORDINAL}(?:,?\s+(?P<year>\d{{4}}))?",
@@ -374,17 +374,17 @@ _DAY_FORMS = tuple(
         r"(?P<day>\d{1,2})[/.](?P<month>\d{1,2})[/.](?P<year>\d{4}|\d{2})",
     )
 )
-_WEEKDAY_NAME = re.compile(
+_WEEKDAY_NAME = regex(
     r"\b(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\b[.,]?", re.IGNORECASE
 )
-_WHOLE_MONTH = re.compile(rf"({_MONTH})\.?,?\s+(\d{{4}})|(\d{{4}})-(\d{{2}})", re.IGNORECASE)
-_DAYS_OF_MONTH = re.compile(
+_WHOLE_MONTH = regex(rf"({_MONTH})\.?,?\s+(\d{{4}})|(\d{{4}})-(\d{{2}})", re.IGNORECASE)
+_DAYS_OF_MONTH = regex(
     rf"({_MONTH}\.?)\s+(\d{{1,2}})\s*(?:-|–|—|to)\s*(\d{{1,2}}),?\s+(\d{{4}})", re.IGNORECASE
 )
-_BETWEEN = re.compile(
+_BETWEEN = regex(
     r"\s*(?:\.\.+|…|–|—|\bto\b|\buntil\b|\bthrough\b|/(?=\d{4})|\s-\s)\s*", re.IGNORECASE
 )
-_VAGUE = re.compile(
+_VAGUE = regex(
     r"\b(?:approximately|approx\.?|about|around|circa|ca\.|early|mid|late|end of|beginning of|the"
     r"|on|by|before|after|week of)\b|[~≈?]|[(\[][^()\[\]]{0,40}[)\]]",
     re.IGNORECASE,

@@ -8,13 +8,14 @@ the tag is disguised. Applying it twice gives the same text as once.
 from __future__ import annotations
 
 import json
-import re
 from functools import lru_cache
 from unicodedata import category, normalize
 
+from smara.core.startup.regex import regex
+
 _ESCAPE = "\ufdd0"
-_UNSTORABLE = re.compile(f"[\x00\ud800-\udfff{_ESCAPE}]")
-_ESCAPED = re.compile(f"{_ESCAPE}([0-9a-f]{{4}})")
+_UNSTORABLE = regex(f"[\x00\ud800-\udfff{_ESCAPE}]")
+_ESCAPED = regex(f"{_ESCAPE}([0-9a-f]{{4}})")
 
 
 def to_storable(text: str) -> str:
@@ -55,19 +56,19 @@ anybody.
 """
 
 _BRACKETS = "<＜﹤≮‹\u2329〈⟨❬❮❰˂ᐸᚲ⧼⦑𝈶"
-_BRACKET = re.compile(f"[{_BRACKETS}]")
+_BRACKET = regex(f"[{_BRACKETS}]")
 _NOT_SEEN = "\u115f\u1160\u2800\u3164\uffa0"  # letters and symbols without ink
 _SKIPPED = frozenset("/\\!?_⁄∕⧸╱")
 _ALIKE = str.maketrans(
     "аɑαсϲԁеёєɡһіıιіјкκӏмпոоοօσрρԛгѕтτυνԝѡωхуγ", "aaaccdeeeghiiiijkklmnnooooppqrsttuvwwwxyy"
 )  # Cyrillic, Greek and Armenian letters that look like Latin ones
 
-_LINE_ENDS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
-_REMOVED = re.compile(
+_LINE_ENDS = regex("\r\n|[\r\v\f\x85\u2028\u2029]")
+_REMOVED = regex(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-_UNENCODABLE = re.compile("[\ud800-\udfff]")
+_UNENCODABLE = regex("[\ud800-\udfff]")
 
 
 def escape_unseen(line: str) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
+
+from smara.core.startup.record import dataclass, field
 
 Agent = str
 """The name of a host: one of `AGENTS`."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from smara.core.startup.regex import regex
+
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ def word_set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-_SECTION = re.compile(r"^\[(words|pattern|any case): ([\w ]+)\]\n", re.MULTILINE)
+_SECTION = regex(r"^\[(words|pattern|any case): ([\w ]+)\]\n", re.MULTILINE)
 
 
 def read_cues(path: Path) -> tuple[dict[str, re.Pattern[str]], dict[str, frozenset[str]]]:
@@ -61,9 +63,9 @@ def read_cues(path: Path) -> tuple[dict[str, re.Pattern[str]], dict[str, frozens
 
 
 _AROUND = ".,;:!?\"'()[]{}<>*~=|&%$^`-“”‘’…—–"
-_FENCE = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
-_SENTENCE = re.compile(r"[^\n.!?。!?]{8,}(?:[.](?=\w)[^\n.!?]+)*[.!?。!?]?")
-_DEFINITION = re.compile(
+_FENCE = regex(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
+_SENTENCE = regex(r"[^\n.!?。!?]{8,}(?:[.](?=\w)[^\n.!?]+)*[.!?。!?]?")
+_DEFINITION = regex(
     r"\s*(?:export\s+)?(?:async\s+)?(?:def|class|function|const|let|var|type|interface|struct"
     r"|enum|fn|func|impl|trait"
     r"|import|from|CREATE|ALTER|SELECT|INSERT|UPDATE|public|private|protected|module|package|use"

@@ -8,8 +8,9 @@ combined into one, which decides whether the statement is shown, hedged or withh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, get_args
+
+from smara.core.startup.record import dataclass
 
 Verdict = Literal["fresh", "moved", "drifted", "orphaned", "unknown"]
 """As it was; the same elsewhere; changed; gone; or nobody has read the code as it is now."""

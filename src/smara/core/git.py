@@ -9,14 +9,14 @@ directory.
 from __future__ import annotations
 
 import os
-import re
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from smara.config import environment_for_git
 from smara.core.files import read_regular
+from smara.core.startup.record import dataclass
+from smara.core.startup.regex import regex
 from smara.environment import patience
 
 _SAFE = (
@@ -44,8 +44,8 @@ _COMMANDS = frozenset(
 
 _MOST_COMPARED = 64 << 20
 _GIT_FILES = ("HEAD", "config", "index", "packed-refs", "shallow", "info/exclude")
-_REMOTE_URL = re.compile(r"(?!file:)[\w+.-]+://(?:[^/]*@)?(\[[^]/]*\]|[^:/]*)(?::\d*)?/(.*)")
-_REMOTE_SHORT = re.compile(r"(?:[^@/\\]*@)?([^:/\\@]{2,}):(?!//)(.*)")
+_REMOTE_URL = regex(r"(?!file:)[\w+.-]+://(?:[^/]*@)?(\[[^]/]*\]|[^:/]*)(?::\d*)?/(.*)")
+_REMOTE_SHORT = regex(r"(?:[^@/\\]*@)?([^:/\\@]{2,}):(?!//)(.*)")
 
 
 class GitAnswer(NamedTuple):

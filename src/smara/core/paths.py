@@ -5,12 +5,12 @@ Instruction files (AGENTS.md, CLAUDE.md, .cursorrules) stand in the table of hos
 
 from __future__ import annotations
 
-import re
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from smara.core.extract import word_set
 from smara.core.host_table import INSTRUCTION_FILES, INSTRUCTION_FOLDERS
+from smara.core.startup.regex import regex
 
 GENERATED_FOLDERS = word_set(
     ".git .hg .svn .jj CVS node_modules bower_components jspm_packages .pnpm-store .yarn "
@@ -40,13 +40,13 @@ FILE_EXTENSIONS = word_set(
     " proto graphql gql tf tfvars ipynb gradle cmake prisma example template"
 )
 """Ends of names that make a path of a text a file, where nothing else shows it."""
-PATH_IN_TEXT = re.compile(
+PATH_IN_TEXT = regex(
     r"(?<![\w/.:@-])(?P<path>(?:\.{0,2}/)?[\w.@+-]+(?:/[\w.@+-]+)*\.[A-Za-z][A-Za-z0-9]{0,9})"
     r"(?::(?:(?P<first>\d{1,6})(?:-(?P<last>\d{1,6}))?|(?P<symbol>[^\W\d][\w.]*)))?(?![\w/])"
 )
 """A path in a text, perhaps with lines or a name in it: ``src/auth.py:10-20``."""
 
-_TEST_PATH = re.compile(
+_TEST_PATH = regex(
     r"(?:^|/)(?:tests?|testing|__tests__|specs?|e2e)/"
     r"|(?:^|/)(?:test_[^/]*|conftest\.py|[^/]*[._-](?:tests?|spec)\.\w+|[^/]*(?:Tests?|IT"
     r"|TestCase)\.(?:java|kt|cs))$"

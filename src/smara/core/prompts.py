@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-_FILE = re.compile(r"---\n(.*?)\n---\n(.*)", re.DOTALL)
-_INPUT = re.compile(r"\{\{(\w+)\}\}")
+from smara.core.startup.record import dataclass
+from smara.core.startup.regex import regex
+
+_FILE = regex(r"---\n(.*?)\n---\n(.*)", re.DOTALL)
+_INPUT = regex(r"\{\{(\w+)\}\}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ A statement without `:project` would read other projects; `scoped_sql` refuses i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from smara.core.startup.record import dataclass
 from smara.errors import InvalidInputError
 
 DEFAULT_PROJECT = "default"

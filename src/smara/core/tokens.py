@@ -6,10 +6,10 @@ A count says how it was made. An exact counter is used where the model's encodin
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
 
+from smara.core.startup.record import dataclass
 from smara.core.terms import pieces
 
 DEFAULT_ENCODING = "o200k_base"

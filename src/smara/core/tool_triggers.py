@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from smara.core.startup.regex import regex
 from smara.core.tool_names import tool_arguments, tool_name
 
 TYPE_CHECKING = False  # read by hooks; see tool_names
@@ -17,17 +18,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-_JOINTS = re.compile(r"&&|\|\||[;|\n&(){}]")
+_JOINTS = regex(r"&&|\|\||[;|\n&(){}]")
 ASSIGNMENT = r"[A-Za-z_]\w{0,60}=(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|\$\([^()]*\)|[^\s\"'()])*(?=\s|$)"
 """The pattern of a variable that is set for one command."""
-_ASSIGNMENT = re.compile(ASSIGNMENT)
-_TRIMS_OUTPUT = re.compile(
+_ASSIGNMENT = regex(ASSIGNMENT)
+_TRIMS_OUTPUT = regex(
     r"(?:\w+_)?PAGER=|NO_COLOR=|FORCE_COLOR=|CLICOLOR|COLUMNS=|LINES=|TERM=|PYTHONUNBUFFERED="
 )
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{3,}")
+_WORD = regex(r"[A-Za-z_][A-Za-z0-9_]{3,}")
 _ENDS_A_COMMAND = ("&&", "||", ";", "|", ">", "1>", "2>", "&>", ")", "&")
-_QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
-_ELSEWHERE = re.compile(
+_QUOTED = regex(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
+_ELSEWHERE = regex(
     r"\bPATH=(?:\"[^\"]*\"|'[^']*'|\S*)|(?:^|[;&|]\s*)(?:source|\.|eval|nvm|conda|mise "
     r"activate)\s+[^;&|]+"
 )
@@ -208,11 +209,11 @@ def looks_elsewhere(line: str) -> str:
     return found[0].strip(" ;&|") if found is not None else ""
 
 
-_COMMAND_JOINTS = re.compile(r"&&|\|\||[;|\n]")
+_COMMAND_JOINTS = regex(r"&&|\|\||[;|\n]")
 _SHOW_PROGRAMS = ("cat", "head", "tail", "nl", "less", "bat", "sed")
-_COMMAND_WORD = re.compile(r"""'([^']*)'|"([^"$`\\]*)"|(\S+)""")
-_NO_PATH = re.compile(r"[*?$`<>(){}\[\]!&\\'\"]")
-_NAMED = re.compile(r"/|\.[A-Za-z]|^[A-Z]\w+$")  # a path, an ending, or a name such as Makefile
+_COMMAND_WORD = regex(r"""'([^']*)'|"([^"$`\\]*)"|(\S+)""")
+_NO_PATH = regex(r"[*?$`<>(){}\[\]!&\\'\"]")
+_NAMED = regex(r"/|\.[A-Za-z]|^[A-Z]\w+$")  # a path, an ending, or a name such as Makefile
 _MOST_COMMAND_CHARACTERS = 2_000
 _MOST_FILES = 4
 

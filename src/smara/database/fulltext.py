@@ -8,9 +8,9 @@ words of a project, for completion and partial names.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from smara.core.startup.record import dataclass
 from smara.database.session import Row
 
 CHUNK_BITS = 16

@@ -10,11 +10,11 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 
 from smara.core import log
 from smara.core.clock import Clock
 from smara.core.ids import IdMaker
+from smara.core.startup.record import dataclass, replace
 from smara.database.database import Database, Session
 from smara.errors import DatabaseError, LeaseLostError
 

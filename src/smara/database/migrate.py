@@ -5,16 +5,16 @@ Released migrations are never edited. A database that is newer than the code is 
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from functools import cache
 
 from smara.core.clock import Clock
+from smara.core.startup.record import dataclass
+from smara.core.startup.regex import regex
 from smara.database.database import Database, DatabaseKind, Session
 from smara.database.session import number
 from smara.errors import ConflictError, SchemaTooNewError
 
-_NAME = re.compile(r"(\d{4})_(\w+)\.sql")
+_NAME = regex(r"(\d{4})_(\w+)\.sql")
 
 HEAD = 40
 """The number of the newest migration; kept by hand so that opening need not list the folder."""

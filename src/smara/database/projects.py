@@ -13,7 +13,6 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +21,7 @@ from smara.core.clock import Clock
 from smara.core.git import Repository, find_repository, normalize_remote
 from smara.core.ids import IdMaker
 from smara.core.scope import Scope, lookup_id, require_id
+from smara.core.startup.record import dataclass, replace
 from smara.core.tokens import TokenCounter
 from smara.database.database import Database, Session
 from smara.errors import InvalidInputError, NotFoundError

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from smara.core import log
+from smara.core.startup.regex import regex
 from smara.database.session import Row, Session
 from smara.errors import (
     BusyError,
@@ -50,14 +51,14 @@ _TRANSLATIONS: tuple[tuple[tuple[str, ...], type[DatabaseError], str], ...] = (
 )
 # An error without a state is of the connection: the pool is closed, or the server is gone.
 _STATES = {"PoolClosed": "closed"}
-_FULL = re.compile("too many (clients|connections)|connection slots|no more connections allowed")
+_FULL = regex("too many (clients|connections)|connection slots|no more connections allowed")
 BUSY_STATES = ("55P03", "53300")
 _MOST_CONNECTIONS = 8
 _PAUSE_SECONDS = 0.1
 _ABSENT_SECONDS = 10.0
 """A replica that did not answer is not asked again for so long."""
 _CURSORS = count()
-_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+_SCHEMA = regex(r"[a-z_][a-z0-9_]{0,62}")
 
 
 def state_of(error: BaseException) -> str:

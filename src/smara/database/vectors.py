@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
 
+from smara.core.startup.record import dataclass
 from smara.database.fulltext import CHUNK_BITS
 from smara.database.session import Session, number
 

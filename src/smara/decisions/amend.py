@@ -7,12 +7,12 @@ that no longer hold are only named as what was given up.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from smara.core.extract import shorten
+from smara.core.startup.regex import regex
 from smara.decisions.assemble import Draft
 from smara.decisions.utterances import content_terms, count_signs, names_in, sentences
 from smara.knowledge.models import Evidence, TypedMemory
@@ -22,7 +22,7 @@ _LEAST_TOUCHED = 0.2
 _LEAST_SHARED, _LEAST_SHARED_WITH_NAME = 0.28, 0.2
 _MOST_CARRIED = 1_000
 _WHOLE, _LEAST_TERMS = 0.7, 3
-_AMOUNT = re.compile(r"(\d[\d.,]*)[ -]?([^\W\d_]{1,12}|%)?")
+_AMOUNT = regex(r"(\d[\d.,]*)[ -]?([^\W\d_]{1,12}|%)?")
 _LONGEST_GIVEN_UP = 200
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Literal, NamedTuple
 
 from smara.core.extract import shorten
+from smara.core.startup.regex import regex
 from smara.decisions.choose import ChosenGroup
 from smara.decisions.utterances import (
     Sentence,
@@ -428,7 +428,7 @@ def _rejected(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed]) -> list[Q
     return found
 
 
-_CODE_NAME = re.compile(r"[\w-]+\.\w{1,5}\b|\w+_\w+|\w+\(\)|`")
+_CODE_NAME = regex(r"[\w-]+\.\w{1,5}\b|\w+_\w+|\w+\(\)|`")
 
 
 def _is_wish(best: Sentence, chosen: Sequence[Quotation]) -> bool:

@@ -23,6 +23,7 @@ from smara.core.files import read_regular
 from smara.core.git import ask_git
 from smara.core.memory_block import tokens_of
 from smara.core.paths import FILE_EXTENSIONS
+from smara.core.startup.regex import regex
 from smara.core.text import analyze
 from smara.database.database import Session
 from smara.database.fulltext import Within, no_of
@@ -61,7 +62,7 @@ _MOST_AMENDED, _MOST_REJECTED, _MOST_EVIDENCE = 4, 6, 40
 _LONGEST_RULE = 1_600
 _MOST_SUBJECTS, _COMMON_RATE = 400, 0.04
 """A term that is more common weighs nothing."""
-_ASKS_WHY = re.compile(
+_ASKS_WHY = regex(
     r"\b(?:why|how come|reasons?|rationale|pourquoi|raisons?|warum|wieso|weshalb|grund|por ?qu[eé]|"
     r"raz[oó]n|motivo)\b|为什么|为何|原因|なぜ|何故|どうして|理由",
     re.IGNORECASE,
@@ -531,7 +532,7 @@ class Decisions:
         return self._defined[1]
 
 
-_DEFINITION = re.compile(
+_DEFINITION = regex(
     r"\b(?:def|class|function|func|fn|const|let|var|type|interface|struct|enum|trait|module)"
     r"[ \t]+(?:\([^)\n]{0,60}\)[ \t]*)?([A-Za-z_]\w{3,60})"
 )

@@ -6,10 +6,10 @@ a rule, quoted from the messages that settled it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from smara.core.items import Items
+from smara.core.startup.record import dataclass
 from smara.knowledge.models import TypedMemory
 
 

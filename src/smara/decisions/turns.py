@@ -6,10 +6,10 @@ host arrives as the result of a tool; it is the person's word all the same.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from itertools import starmap
 
+from smara.core.startup.regex import regex
 from smara.decisions.utterances import SpokenTurn, content_terms
 from smara.messages.models import Message
 from smara.observations.models import taint_of
@@ -25,7 +25,7 @@ from smara.observations.offline.exchanges import (
 _FORMS = frozenset({"AskUserQuestion", "question"})
 """The tools by which hosts let an agent ask a person."""
 _MOST_OF_A_CHOICE = 8
-_ENDS = re.compile(r"[.!?？。](?=\s|$)")
+_ENDS = regex(r"[.!?？。](?=\s|$)")
 
 
 def turns_of(messages: Sequence[Message]) -> list[SpokenTurn]:

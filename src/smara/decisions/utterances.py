@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple
 
 from smara.core.extract import word_set
 from smara.core.memory_block import without_memory_blocks
+from smara.core.startup.regex import regex
 from smara.core.terms import cjk_run
 from smara.core.text import analyze
 
@@ -25,43 +26,41 @@ LONGEST_SENTENCE = 700
 _MOST_SENTENCES = 400
 _MOST_OF_A_TURN = 20_000
 _DOCUMENT_LINES, _DOCUMENT_CHARACTERS, _DOCUMENT_HEADINGS = 45, 2_500, 2
-_BLOCK = re.compile(r"<([A-Za-z][\w:-]*)\b[^<>]{0,400}>.*?</\1\s*>", re.DOTALL)
-_FENCE = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
-_TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,200}>")
-_LINK = re.compile(r"\bhttps?://\S+|\bwww\.\S+")
-_BULLET = re.compile(r"^\s*(?:[-*+•·–]|\(?\d{1,2}[.)、]|[a-z][.)])\s+")
-_HEADING = re.compile(r"\s{0,3}(?:#{1,6}\s|={4,}|-{4,}|\*\*[^*]{3,80}\*\*:?\s*$)")
-_SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[^\s])|(?<=[。！？；])")
-_SHORTENED = re.compile(
-    r"\b(?:e\.g|i\.e|etc|vs|approx|cf|z\.B|d\.h|bzw|p\.ej|ej|Nr|Mr|Dr)\.$", re.I
-)
-_LONG_QUOTATION = re.compile(r"[\"“«„]([^\"“”«»„]{25,}?)[\"”»“]")
-_CODE = re.compile(
+_BLOCK = regex(r"<([A-Za-z][\w:-]*)\b[^<>]{0,400}>.*?</\1\s*>", re.DOTALL)
+_FENCE = regex(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
+_TAG = regex(r"</?[A-Za-z][^<>\n]{0,200}>")
+_LINK = regex(r"\bhttps?://\S+|\bwww\.\S+")
+_BULLET = regex(r"^\s*(?:[-*+•·–]|\(?\d{1,2}[.)、]|[a-z][.)])\s+")
+_HEADING = regex(r"\s{0,3}(?:#{1,6}\s|={4,}|-{4,}|\*\*[^*]{3,80}\*\*:?\s*$)")
+_SENTENCE = regex(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[^\s])|(?<=[。！？；])")
+_SHORTENED = regex(r"\b(?:e\.g|i\.e|etc|vs|approx|cf|z\.B|d\.h|bzw|p\.ej|ej|Nr|Mr|Dr)\.$", re.I)
+_LONG_QUOTATION = regex(r"[\"“«„]([^\"“”«»„]{25,}?)[\"”»“]")
+_CODE = regex(
     r"^\s*(?:at |File \"|Traceback|\d{4}-\d\d-\d\d[T ]\d\d|\[?\d\d:\d\d:\d\d|\$ |> |>>> |\.\.\. |"
     r"[+-]{3} |@@|diff --git|import |from \S+ import|def |class |function |const |let |var |"
     r"return\b|#include|//|/\*|\*/|<\?|\{|\}|\[(?:INFO|WARN|ERROR|DEBUG)|"
     r"(?:INFO|WARN(?:ING)?|ERROR|DEBUG|FATAL)\b|"
     r"\|.*\||npm |pip |git |sudo |docker |/[a-z][\w-]{1,20}(?:\s|$))"
 )
-_LABEL = re.compile(r"\s*(?:\[?\d?\d:\d\d(?::\d\d)?\]?\s*)?([\w][\w .@-]{0,24}):\s")
+_LABEL = regex(r"\s*(?:\[?\d?\d:\d\d(?::\d\d)?\]?\s*)?([\w][\w .@-]{0,24}):\s")
 _SPEAKERS = word_set("user assistant human ai bot agent from to subject date cc me you")
 _LEAST_OF_A_PAGE = 3
-_PATCH = re.compile(r"diff --git |Index: |--- a/|\+\+\+ b/|@@ -\d")
-_NAME = re.compile(r"`[^`\s]+`|\b\w+_\w+\b|\b[a-z]+[A-Z]\w+|\b\w+\(\)|\b[\w-]+\.[a-z]{1,4}\b")
-_SYMBOLS = re.compile(r"[{}()\[\];=<>|\\/_$#@^~*+]")
-_ASKS = re.compile(r"[?？]")
-_INVERTED = re.compile(
+_PATCH = regex(r"diff --git |Index: |--- a/|\+\+\+ b/|@@ -\d")
+_NAME = regex(r"`[^`\s]+`|\b\w+_\w+\b|\b[a-z]+[A-Z]\w+|\b\w+\(\)|\b[\w-]+\.[a-z]{1,4}\b")
+_SYMBOLS = regex(r"[{}()\[\];=<>|\\/_$#@^~*+]")
+_ASKS = regex(r"[?？]")
+_INVERTED = regex(
     r"(?:should|is|are|was|were|does|did|would|could)\b(?! not\b)"
     r"|(?:can|shall|may|do|have|has) (?:we|you|i|it|they|there)\b|(?:how|why|who|which)\b"
     r"|what (?:\w+ )?(?:would|is|are|do|does|did|can|could|should|happens)\b",
     re.IGNORECASE,
 )
 """The beginning of a question that is written without its mark."""
-_SPECIFIC = re.compile(
+_SPECIFIC = regex(
     r"`[^`]+`|'[^'\s]{1,30}'|\b\d[\d.,:%]*|\b\w+_\w+|\b[a-z]+[A-Z]\w+|\.\w{1,5}\b|\b\w+\(\)"
 )
-_SCRIPT = re.compile("[\u3040-\u30ff]|[\u4e00-\u9fff]")
-_WORD = re.compile("[\u3040-\u30ff\u4e00-\u9fff]|[^\\W\\d_]+(?:'[a-z]+)?|\\d+|[?!:]")
+_SCRIPT = regex("[\u3040-\u30ff]|[\u4e00-\u9fff]")
+_WORD = regex("[\u3040-\u30ff\u4e00-\u9fff]|[^\\W\\d_]+(?:'[a-z]+)?|\\d+|[?!:]")
 WORD_MARKS = "=^$"
 """With what the facts begin that are words of the sentence."""
 _MOST_WORDS = 80

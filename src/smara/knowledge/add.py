@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from smara.core.startup.record import dataclass, replace
 from smara.database.database import Session, marks
 from smara.database.fulltext import record_no, terms_of
 from smara.database.project_store import Tombstones

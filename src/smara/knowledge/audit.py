@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from smara.core.freshness import Freshness
+from smara.core.startup.record import dataclass
 from smara.knowledge import gate
 from smara.knowledge.contradictions import find_contradiction
 from smara.knowledge.decay import FileHistory, staleness_of

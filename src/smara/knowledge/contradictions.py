@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
+from smara.core.startup.record import dataclass
+from smara.core.startup.regex import regex
 from smara.knowledge.kinds import KINDS, subject_key
 from smara.knowledge.models import TypedMemory
 from smara.knowledge.statements import Statement, Word, overlap, parse_statement
@@ -33,7 +34,7 @@ _NOT_ALONE = frozenset(_SHARING_WORDS.split())
 """What a thing does with several at once: that it supports 3.12 does not mean that it stopped
 supporting 3.11.
 """
-_PLACING = re.compile(
+_PLACING = regex(
     r"(?:lives? (?:in|at|under)|located (?:in|at)|defaults? to|runs? on|set to|named|called"
     r"|stored (?:in|at)|kept in"
     r"|deployed (?:to|on)|moved to|owned by|written in|built with|managed (?:by|with)|must be"
@@ -42,16 +43,16 @@ _PLACING = re.compile(
     r"|=)\s*(?:the |an? )?[`\"']?$",
     re.IGNORECASE,
 )
-_BEING = re.compile(r"\b(?:is|are)\s+(?:the |an? |now )?[`\"']?$", re.IGNORECASE)
+_BEING = regex(r"\b(?:is|are)\s+(?:the |an? |now )?[`\"']?$", re.IGNORECASE)
 _THING = r"[`\"']?([\w./@+#-]+)[`\"']?"
-_CONTRAST = re.compile(
+_CONTRAST = regex(
     rf"(?:,|\band|\bbut|\binstead of|\brather than)\s+(?:(?<=of )|(?<=than )|(?:not|never)\s+)"
     rf"(?:(?:to|the|an?|in|on|with|by|from|use|using)\s+)*{_THING}",
     re.IGNORECASE,
 )
-_OVER = re.compile(rf"\bover\s+(?:the\s+|an?\s+)?{_THING}", re.IGNORECASE)
+_OVER = regex(rf"\bover\s+(?:the\s+|an?\s+)?{_THING}", re.IGNORECASE)
 _CHANGES = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    regex(pattern, re.IGNORECASE)
     for pattern in (
         rf"\bno longer (?:uses?|using|needs?|requires?|on|in|an? |the )*\s*{_THING}",
         rf"\b(?:switched|migrated|moved|changed|converted|upgraded|went) (?:away )?from {_THING}",

@@ -7,10 +7,10 @@ is stale if it was marked, unused for a half-life, or if its files changed since
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from smara.core.freshness import Freshness
+from smara.core.startup.record import dataclass
 from smara.knowledge.kinds import KINDS, half_life_of
 from smara.knowledge.models import TypedMemory
 

@@ -13,6 +13,7 @@ from typing import Literal, get_args
 
 from smara.core.escape import BLOCKS
 from smara.core.paths import is_instruction_file
+from smara.core.startup.regex import regex
 from smara.knowledge.models import Evidence, MemorySource
 from smara.knowledge.prepare import INFERRED
 from smara.knowledge.statements import Statement, parse_statement
@@ -32,10 +33,10 @@ _LEAST_WORDS = 3
 _LONGEST_INFERRED = 1_500
 _ECHO_SHARE = 0.9
 _NAMES = "|".join(sorted(BLOCKS, key=len, reverse=True))
-_TAG = re.compile(rf"<(/?)({_NAMES})\b[^<>]{{0,200}}>", re.IGNORECASE)
-_CITATION = re.compile(r"\[\^? ?memory(?: #[\w-]+)?:", re.IGNORECASE)
+_TAG = regex(rf"<(/?)({_NAMES})\b[^<>]{{0,200}}>", re.IGNORECASE)
+_CITATION = regex(r"\[\^? ?memory(?: #[\w-]+)?:", re.IGNORECASE)
 _JUNK: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (why, re.compile(pattern, re.IGNORECASE | re.DOTALL))
+    (why, regex(pattern, re.IGNORECASE | re.DOTALL))
     for why, pattern in (
         (
             "it is a system prompt, not something learned",

@@ -9,14 +9,15 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+from smara.core.startup.record import dataclass
+from smara.core.startup.regex import regex
 from smara.knowledge.kind import Cue, Form
 from smara.knowledge.kinds import KINDS
 from smara.knowledge.models import MemoryType
 
-COMMAND = re.compile(
+COMMAND = regex(
     r"(?:^|(?<=[\s$>;&|(]))(?:npm|npx|pnpm|yarn|bun|bunx|deno|node|uv|uvx|pip|pipx|poetry"
     r"|python3?|pytest|tox|nox|"
     r"make|just|"
@@ -41,7 +42,7 @@ _VERBS = (
     "reset|flag|reserve|default|distinguish|fail|apply|aim|ensure|assume|convert|expose|declare|extract|inject|"
     "require|stay"
 )
-IMPERATIVE = re.compile(
+IMPERATIVE = regex(
     r"(?:[\w /+&.-]{1,30}: )?(?:please |just |simply |(?:when|if|before|after|for"
     r"|in)\b[^,.]{3,90}, )?"
     rf"(?:{_VERBS})\b",
@@ -50,11 +51,11 @@ IMPERATIVE = re.compile(
 """A statement that asks for something to be done, also behind a label or a condition."""
 
 
-_FENCE = re.compile(r"(`{3,})[^\n]*\n(.*?)(?:\1|\Z)", re.DOTALL)
-_INLINE = re.compile(r"`([^`\n]*)`")
-_PATH = re.compile(r"[\w@.*{},/-]*/[\w@.*{},/-]*")
-_ERROR = re.compile(r"[\w.]*(?:Error|Exception)\b|E[A-Z]{4,}\b")
-_STEPS = re.compile(r"(?:^|[\s(])1[.)] .*(?:^|[\s(])2[.)] ", re.DOTALL | re.MULTILINE)
+_FENCE = regex(r"(`{3,})[^\n]*\n(.*?)(?:\1|\Z)", re.DOTALL)
+_INLINE = regex(r"`([^`\n]*)`")
+_PATH = regex(r"[\w@.*{},/-]*/[\w@.*{},/-]*")
+_ERROR = regex(r"[\w.]*(?:Error|Exception)\b|E[A-Z]{4,}\b")
+_STEPS = regex(r"(?:^|[\s(])1[.)] .*(?:^|[\s(])2[.)] ", re.DOTALL | re.MULTILINE)
 _HEADING_SHARE = 0.6
 _HEADINGS_READ = 3
 _MOST_WORDS_OF_A_COMMAND = 10

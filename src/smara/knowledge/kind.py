@@ -9,11 +9,11 @@ that a new type cannot be left out of a table by accident.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal
 
+from smara.core.startup.record import KW_ONLY, dataclass, field
+from smara.core.startup.regex import regex
 from smara.errors import InvalidInputError
 from smara.knowledge.models import MemoryScope, MemoryType
 
@@ -29,7 +29,7 @@ RecordOccasion = Literal["surprise", "wish", "insight"]
 Form = Literal["notice", "command", "instruction", "description", "steps"]
 """What the shape of a statement shows, whatever its words."""
 
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_CAMEL = regex(r"(?<=[a-z0-9])(?=[A-Z])")
 _LONGEST_TEXT = 4_000
 _MOST_TEXTS = 200
 _MOST_STEPS = 50

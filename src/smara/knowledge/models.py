@@ -8,15 +8,15 @@ person verified.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from smara.actions.paths import is_at_module
 from smara.core.extract import shorten
 from smara.core.items import Items
+from smara.core.startup.record import dataclass, field
+from smara.core.startup.regex import regex
 
 MemoryType = Literal[
     "gotcha",
@@ -108,7 +108,7 @@ SURE, UNSURE = 1.0, 0.5
 MAX_CITATION_LENGTH = 40
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _NAMED = {"message": "message_id", "observation": "observation_id", "commit": "commit"}
-_PLACE = re.compile(
+_PLACE = regex(
     r"(?P<path>.+?)(?:@(?P<commit>[0-9a-fA-F]{7,64}))?(?::(?P<first>\d+)(?:-(?P<last>\d+))?)?"
 )
 

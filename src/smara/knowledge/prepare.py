@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from smara.core.extract import shorten
 from smara.core.paths import FILE_EXTENSIONS, PATH_IN_TEXT
 from smara.core.scope import require_id
+from smara.core.startup.regex import regex
 from smara.core.validate import invalid, one_of
 from smara.errors import InvalidInputError
 from smara.knowledge.kinds import KINDS, checked_data
@@ -41,8 +41,8 @@ MAX_ITEMS = 200
 MAX_PATH_LENGTH = 1_000
 _MAX_NAME_LENGTH = 200
 _MOST_NAMED = 8
-_COMMIT = re.compile(r"[0-9A-Za-z][0-9A-Za-z._/-]{3,127}")
-_TAINT = re.compile(r"[a-z][a-z_]{0,39}")
+_COMMIT = regex(r"[0-9A-Za-z][0-9A-Za-z._/-]{3,127}")
+_TAINT = regex(r"[a-z][a-z_]{0,39}")
 
 CONFIDENCE: Mapping[MemorySource, float] = {
     "user_taught": 0.95, "said": 0.9, "agent_explicit": 0.8, "imported": 0.8, "qa_auto": 0.8,

@@ -7,11 +7,11 @@ Messages, observations and code live in other rooms; they answer through
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from smara.core.extract import one_line
 from smara.core.freshness import Freshness
+from smara.core.startup.record import dataclass
 from smara.database.database import Session
 from smara.knowledge.decay import ConfidenceNow, Staleness
 from smara.knowledge.models import Evidence, MemoryEvent, TypedMemory

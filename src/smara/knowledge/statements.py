@@ -12,6 +12,7 @@ from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
 
+from smara.core.startup.regex import regex
 from smara.core.terms import cjk_run, expand, fold
 from smara.core.text import iter_words
 
@@ -41,10 +42,10 @@ _DENYING_WORDS = (
 )
 _SMALL = frozenset(_SMALL_WORDS.split())
 _NEGATIONS = frozenset(_DENYING_WORDS.split())
-_FOREIGN_NEGATION = re.compile("[不没沒别別勿禁无無未]")
-_NUMBER = re.compile(r"v?\d[\d.,_:]*(?:[a-z]{1,3})?", re.IGNORECASE)
+_FOREIGN_NEGATION = regex("[不没沒别別勿禁无無未]")
+_NUMBER = regex(r"v?\d[\d.,_:]*(?:[a-z]{1,3})?", re.IGNORECASE)
 _SENTENCE_END = frozenset(".!?:;\n")
-_INNER_CAPITAL = re.compile(r"[a-z0-9][A-Z]")
+_INNER_CAPITAL = regex(r"[a-z0-9][A-Z]")
 
 SAME_WORDS = 0.8
 """Two statements are alike from this share of common words on, when neither has a word in the place

@@ -7,9 +7,9 @@ of four levels, earned by sessions in which learned memories proved right.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from smara.core.freshness import CODE_CHANGED, Freshness
+from smara.core.startup.record import dataclass, field
 from smara.database.database import Session
 from smara.knowledge.change import MemoryChange
 from smara.knowledge.decay import confidence_now, staleness_of

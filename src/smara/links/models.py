@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from smara.codegraph.models import LinkKind
 from smara.core.freshness import Verdict
+from smara.core.startup.record import dataclass
 from smara.messages.models import Message
 from smara.tasks.models import Relation
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from smara.core.startup.record import dataclass
 from smara.database.vectors import VectorKind
 
 if TYPE_CHECKING:

@@ -125,7 +125,9 @@ class Table:
                 # Nearly in order as they are, so that this costs next to nothing.
                 self._order = np.argsort(rows, kind="stable")
             order = self._order
-        distinct = np.unique(np.asarray(numbers, dtype=np.int64))
+        # Not by np.unique, which loads the module of masked arrays: 20 ms of a first answer.
+        distinct = np.sort(np.asarray(numbers, dtype=np.int64))
+        distinct = distinct[np.append(True, distinct[1:] != distinct[:-1])[: len(distinct)]]
         places = np.searchsorted(rows, distinct, sorter=order)
         places = (
             order[np.minimum(places, len(order) - 1)] if len(order) else np.zeros(0, dtype=np.int64)

@@ -9,9 +9,9 @@ same record always gives the same text.
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, field
 
 from smara.codegraph.store import ChunkRow, CodeStore
+from smara.core.startup.record import dataclass, field
 from smara.core.terms import pieces
 from smara.core.text import CHUNK_CHARACTERS
 from smara.database.database import Session, marks

@@ -10,11 +10,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from smara.core import log
 from smara.core.clock import Clock
+from smara.core.startup.record import dataclass, field, replace
 from smara.database.database import Session
 from smara.database.leases import Heartbeat, Lease, Leases
 from smara.database.vectors import VECTOR_KINDS, VectorKind, encode

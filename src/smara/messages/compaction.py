@@ -7,7 +7,6 @@ can be undone, because the messages stay in the store.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
@@ -15,6 +14,7 @@ from smara.core import log
 from smara.core.escape import to_storable
 from smara.core.extract import code_lines, distinct, first_sentence, fit, names_in
 from smara.core.scope import is_id, require_id
+from smara.core.startup.record import dataclass
 from smara.database.database import Session
 from smara.database.projects import ProjectContext
 from smara.errors import InvalidInputError, NotFoundError

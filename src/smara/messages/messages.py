@@ -7,12 +7,12 @@ messages, and each compacted run once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 from smara.core import log
 from smara.core.scope import require_id
+from smara.core.startup.record import dataclass, replace
 from smara.core.tokens import TokenCounter
 from smara.database.projects import ProjectContext
 from smara.errors import InvalidInputError, NotFoundError, SmaraError

@@ -9,10 +9,8 @@ from the setting ``model_prices``. `ModelBudget.call` puts these two steps aroun
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -20,6 +18,8 @@ from smara.config import Settings
 from smara.core import log
 from smara.core.clock import Clock
 from smara.core.ids import IdMaker
+from smara.core.startup.record import dataclass
+from smara.core.startup.regex import regex
 from smara.core.tokens import TokenCounter
 from smara.database.database import Session
 from smara.errors import BudgetSpentError, ConfigError, DatabaseError, ModelError, ModelRefusedError
@@ -42,7 +42,7 @@ _AROUND = 64
 # Public comparisons put other vendors' counts of English and code at up to 1.3 of o200k's.
 _SAFETY = 1.5
 # Numbers, white space and ruled lines, which o200k takes several at a time and others one by one.
-_NO_LETTERS = re.compile(r"[\W\d_]{2,}")
+_NO_LETTERS = regex(r"[\W\d_]{2,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ _LISTED = ("anthropic", "openai", "google")
 # Cohere's list price is 2 dollars for 1,000 searches, each of up to 100 pieces of 500 tokens.
 _SEARCH_MICRODOLLARS = 2_000
 _SEARCH_TOKENS = 50_000
-_OWN = re.compile(r"(?P<model>\S+?)\s*=\s*(?P<read>\d+(?:\.\d+)?)\s*/\s*(?P<written>\d+(?:\.\d+)?)")
+_OWN = regex(r"(?P<model>\S+?)\s*=\s*(?P<read>\d+(?:\.\d+)?)\s*/\s*(?P<written>\d+(?:\.\d+)?)")
 
 
 @dataclass(frozen=True, slots=True)

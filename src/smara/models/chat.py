@@ -7,10 +7,10 @@ The protocol is synchronous. An implementation of :class:`ChatModel` must return
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from smara.core.deadline import Abort
+from smara.core.startup.record import dataclass, field
 from smara.errors import InvalidInputError
 
 Finish = Literal["stop", "length", "refusal", "other"]

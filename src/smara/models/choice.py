@@ -8,10 +8,10 @@ permission: without a name in the setting, no text leaves the machine.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from smara.config import Settings, ollama_url, vendor_key
+from smara.core.startup.regex import regex
 from smara.errors import ConfigError, MissingSettingError, ModelError
 from smara.models.embedder import Embedder
 from smara.models.embedders.offline import OfflineEmbedder
@@ -25,7 +25,7 @@ _EMBEDDER_FORMS = (
     "openai:MODEL, "
     "openai:MODEL@http://HOST:PORT/v1 for a server that speaks OpenAI's format, or onnx:/FOLDER."
 )
-_EMBEDDER_SERVER = re.compile(
+_EMBEDDER_SERVER = regex(
     r"(?P<vendor>ollama|openai)(?::(?P<model>[^@\s]+))?(?:@(?P<address>https?://\S+))?"
 )
 _LOOK_SECONDS = 2.0
@@ -132,7 +132,7 @@ _RERANKER_FORMS = (
     "cohere:MODEL@http://HOST:PORT/v1 or http://HOST:PORT/v1 for a server that speaks Cohere's "
     "format, or onnx:/FOLDER."
 )
-_RERANKER_SERVER = re.compile(
+_RERANKER_SERVER = regex(
     r"(?P<vendor>ollama|cohere)(?::(?P<model>[^@\s]+))?(?:@(?P<address>https?://\S+))?"
 )
 

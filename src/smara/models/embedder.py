@@ -8,9 +8,9 @@ NaN, or raises a ``ModelError``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from smara.core.startup.record import dataclass
 from smara.errors import BadReplyError
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from smara.core import log
 from smara.core.clock import Clock
 from smara.core.deadline import Abort
+from smara.core.startup.record import dataclass
 from smara.errors import (
     BadReplyError,
     ModelAbortedError,

@@ -12,7 +12,6 @@ import socket
 from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection, IncompleteRead
 from ipaddress import ip_address
 from typing import Any
@@ -20,6 +19,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from smara.core.clock import SystemClock
 from smara.core.deadline import Abort, run_within
+from smara.core.startup.record import dataclass
 from smara.errors import BadReplyError, ConfigError
 from smara.models import failures
 

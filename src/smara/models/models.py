@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from smara.core.startup.record import dataclass
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 Unit = Literal["tokens", "dollars", "embedding tokens"]

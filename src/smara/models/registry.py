@@ -8,10 +8,10 @@ bound, in tokens, is above the size of the input is used.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from smara.core.startup.record import dataclass
+from smara.core.startup.regex import regex
 from smara.errors import ConfigError
 from smara.models.chat import ChatModel
 
@@ -29,7 +29,7 @@ _FORMS = (
     "the input, such as "
     "'<8000: ollama:qwen3; else: anthropic:claude-haiku-4-5'; or as 'offline'."
 )
-_TIER = re.compile(r"(?:<\s*(?P<below>\d[\d_]*)|else)\s*:\s*(?P<model>\S+)")
+_TIER = regex(r"(?:<\s*(?P<below>\d[\d_]*)|else)\s*:\s*(?P<model>\S+)")
 
 
 @dataclass(frozen=True, slots=True)

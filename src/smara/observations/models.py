@@ -8,10 +8,10 @@ the sources of an observation other than people's own words.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
+from smara.core.startup.record import dataclass, field
 from smara.messages.models import Message
 
 Priority = Literal["high", "medium", "low"]

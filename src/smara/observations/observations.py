@@ -7,10 +7,10 @@ observes it first, so that its summary is made of observations.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from smara.core.background import Background
 from smara.core.scope import require_id
+from smara.core.startup.record import dataclass
 from smara.database.projects import ProjectContext
 from smara.errors import InvalidInputError
 from smara.messages.compaction import CompactionResult, Compactions, OfflineSummarizer

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from secrets import token_hex
@@ -21,6 +20,7 @@ from smara.core.clock import Clock, SystemClock
 from smara.core.deadline import Abort
 from smara.core.escape import neutralize
 from smara.core.prompts import Prompt, load_prompt
+from smara.core.startup.record import dataclass, field
 from smara.core.tokens import estimate_o200k
 from smara.errors import BadReplyError, ModelRefusedError
 from smara.messages.models import Message, Part, plain

@@ -6,9 +6,9 @@ Pure arithmetic over token counts, explained by worked numbers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from smara.core.startup.record import dataclass, replace
 from smara.observations.models import AgentMode
 
 MODE_THRESHOLDS: dict[AgentMode, int] = {

@@ -18,6 +18,7 @@ from itertools import combinations
 
 from smara.core.dates import local_time
 from smara.core.extract import shorten
+from smara.core.startup.regex import regex
 from smara.knowledge.contradictions import compare
 from smara.knowledge.statements import parse_statement
 from smara.search.bm25 import rarity
@@ -29,13 +30,13 @@ _COMPARED = 10
 _LONGEST_STATEMENT = 400
 _FEWEST_SHARED_WORDS, _LEAST_SHARED_WORDS = 4, 8
 _LOOKED_UP, _BEGINNING = 3, 400
-_WORD, _STEM, _LONGEST_TEXT = re.compile(r"[^\W\d_]{4,}"), 7, 2_000
+_WORD, _STEM, _LONGEST_TEXT = regex(r"[^\W\d_]{4,}"), 7, 2_000
 _LEAST_SHARE = 0.21
 _LEAST_ANNOUNCED_WORDS = 3
 _BRIEF = 60
 _FORMER = r"(?:old|older|previous|earlier|former|original|prior|existing|last)"
 _RULE = r"(?:rule|decision|policy|plan|agreement|convention|behaviou?r|choice|approach|answer)"
-_ANNOUNCED = re.compile(
+_ANNOUNCED = regex(
     r"\b(?:amend(?:s|ed|ing|ments?)?|supersed\w+|overrul\w+|overturn\w*|rescind\w*|retract\w*"
     rf"|revis(?:e[sd]?|ing|ion) (?:of )?(?:the |our |that |this )?(?:{_FORMER} )?{_RULE}"
     rf"|revers(?:e[sd]?|ing|al) (?:of )?(?:the |our |that )?(?:{_FORMER} )?{_RULE}"

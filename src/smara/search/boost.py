@@ -7,9 +7,9 @@ answer about equally well; it makes no poor hit a good one.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 
+from smara.core.startup.regex import regex
 from smara.knowledge.kinds import KINDS
 from smara.search.models import PHASES, SearchCandidate
 from smara.search.query import STOP_WORDS, QueryIntent
@@ -23,7 +23,7 @@ PHASE_WEIGHTS: dict[str, dict[str, float]] = {
 
 _DAY_MS = 86_400_000
 _LONGEST_QUESTION = 400
-_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+|(?<=[。！？])(?=.)")
+_SENTENCE_END = regex(r"(?<=[.!?。！？])\s+|\n+|(?<=[。！？])(?=.)")
 # A question of which so much stands in the query asks the same.
 _SAME_QUESTION = 0.6
 

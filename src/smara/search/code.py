@@ -8,15 +8,15 @@ the body.
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smara.codegraph.store import ChunkRow, CodeStore
 from smara.core.escape import from_storable
 from smara.core.scope import Scope
+from smara.core.startup.record import dataclass, replace
+from smara.core.startup.regex import regex
 from smara.database.database import Database, Session, marks, parts
 from smara.search.bm25 import IndexMatches, lookup_terms
 from smara.search.models import Hit, SearchCandidate, SearchFilter, SourceMatches
@@ -240,7 +240,7 @@ LOADED = 60
 COMMON = 4_000
 NEAREST = 60
 STALE = "its file has changed since it was read"
-_NAME = re.compile(r"[^\W\d]\w*")
+_NAME = regex(r"[^\W\d]\w*")
 _MOST_NAMES, _MOST_DEFINITIONS = 16, 50
 _SHOWN_TERMS = 4
 

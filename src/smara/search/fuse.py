@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from heapq import nlargest
 from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
 from smara.core.dates import Days
+from smara.core.startup.record import dataclass
 from smara.database.database import Session
 from smara.database.fulltext import Within, no_of
 from smara.search.models import SearchCandidate

@@ -8,10 +8,10 @@ fetched; project isolation and filters are checked again on the records.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 
 from smara.core.clock import Clock
+from smara.core.startup.record import dataclass, field
 from smara.core.terms import expand
 from smara.database.database import FullText, Row, Session, Words, marks, parts
 from smara.database.fulltext import Within, no_of, row_of

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from smara.core import log
 from smara.core.escape import neutralize
 from smara.core.prompts import load_prompt
+from smara.core.startup.regex import regex
 
 if TYPE_CHECKING:
     from smara.models.caller import Models
@@ -24,9 +25,7 @@ _QUERY_CHARACTERS = 2_000
 _MOST_CHARACTERS = 800
 # Two sentences have 100 tokens at the most; the rest is for models that think before they write.
 _OUTPUT_TOKENS = 1_000
-_WRAPPED = re.compile(
-    r"\A(?:```\w*\s*(?P<fenced>.*?)\s*```|[\"“«](?P<quoted>.*)[\"”»])\Z", re.DOTALL
-)
+_WRAPPED = regex(r"\A(?:```\w*\s*(?P<fenced>.*?)\s*```|[\"“«](?P<quoted>.*)[\"”»])\Z", re.DOTALL)
 
 
 def hypothetical(models: Models, query: str, deadline_seconds: float) -> str | None:

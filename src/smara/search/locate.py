@@ -11,9 +11,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 from smara.codegraph.models import CodeLocation
+from smara.core.startup.record import dataclass, field
+from smara.core.startup.regex import regex
 from smara.core.terms import expand, fold
 from smara.core.text import find_words
 from smara.database.database import Session
@@ -36,11 +37,11 @@ _FORM_WORDS = (
     " work works feature request solution alternatives question thanks"
 )
 _FORMS = frozenset(_FORM_WORDS.split())
-_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_ADDRESS = re.compile(r"https?://\S+")
-_QUOTED = re.compile(r"`([^`\n]{1,400})`")
-_NAME = re.compile(r"[^\W\d]\w*")
-_CAMEL = re.compile(r"[a-z][A-Z]")
+_COMMENT = regex(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_ADDRESS = regex(r"https?://\S+")
+_QUOTED = regex(r"`([^`\n]{1,400})`")
+_NAME = regex(r"[^\W\d]\w*")
+_CAMEL = regex(r"[a-z][A-Z]")
 _MOST_NAMES = 400
 _LONGEST_SHOWN = 80
 

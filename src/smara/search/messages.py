@@ -6,16 +6,16 @@ minute.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from heapq import nlargest
 from typing import TYPE_CHECKING
 
 from smara.config import Settings
 from smara.core import log
 from smara.core.clock import Clock
+from smara.core.startup.record import dataclass, field, replace
+from smara.core.startup.regex import regex
 from smara.database.database import Row, Session
 from smara.database.fulltext import Within, no_of
 from smara.errors import CorruptError, DeadlineError
@@ -102,7 +102,7 @@ FILL_UP_ROWS = 5_000
 # A name in more rows is left to the general way.
 RARE_ROWS = 50
 
-_LIKE_A_NAME = re.compile(r"[\w./:-]{3,200}")
+_LIKE_A_NAME = regex(r"[\w./:-]{3,200}")
 
 
 def whole_name(query: Query) -> tuple[str, ...] | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args, overload
 
 from smara.core.extract import one_line
+from smara.core.startup.record import dataclass, field
 
 if TYPE_CHECKING:
     from smara.core.freshness import Freshness

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from smara.core.startup.regex import regex
 from smara.database.database import RecordIndex, Session
 from smara.database.fulltext import RecordKind, record_no
 from smara.errors import DeadlineError
@@ -19,8 +20,8 @@ from smara.search.records import RecordSource
 LONGEST_PATTERN = 500
 _MOST_ROWS = 200
 _MOST_TERMS = 24
-_ESCAPED_CLASS = re.compile(r"\\[bBdDsSwWAZz]")
-_REGEX = re.compile(r"\(\?[:=!<iLmsux]*|\[[^\]]*\]|\{[\d,]*\}|[\^$*+?|()\\]")
+_ESCAPED_CLASS = regex(r"\\[bBdDsSwWAZz]")
+_REGEX = regex(r"\(\?[:=!<iLmsux]*|\[[^\]]*\]|\{[\d,]*\}|[\^$*+?|()\\]")
 
 
 def words_of(pattern: str) -> str:

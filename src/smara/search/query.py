@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from datetime import date
 from typing import Literal, NamedTuple
 
 from smara.core.dates import Days, Period, find_past_days, find_period
+from smara.core.startup.record import dataclass, field
+from smara.core.startup.regex import regex
 from smara.core.terms import Kind, expand, fold
 from smara.core.text import find_words
 from smara.errors import InvalidInputError
@@ -85,10 +86,10 @@ MOST_PHRASES = 8
 LONGEST_QUERY = 1_000
 _LONGEST_SCANNED = 200_000
 LONGEST_SHOWN = 80
-_QUOTED = re.compile(r'"([^"]{1,400})"')
+_QUOTED = regex(r'"([^"]{1,400})"')
 _WEAK = TIME_WORDS | LANGUAGES
-_SIGNS = re.compile(r"[\W_]+")
-_ASKS_WHICH = re.compile(r"\b(?:what|which|how (?:many|much))\b", re.IGNORECASE)
+_SIGNS = regex(r"[\W_]+")
+_ASKS_WHICH = regex(r"\b(?:what|which|how (?:many|much))\b", re.IGNORECASE)
 _TELLS = {"identifier": 4, "path": 4, "cjk": 3, "number": 2, "word": 1, "part": 0}
 
 
@@ -254,14 +255,14 @@ QueryType = Literal["identifier", "semantic", "structural", "temporal"]
 _STRUCTURAL_TOOLS = frozenset(
     {"code-query", "analyzeImpact", "analyze_impact", "getDependencies", "get_dependencies"}
 )
-_STRUCTURAL = re.compile(
+_STRUCTURAL = regex(
     r"\b(?:who|what|which \w+)\s+(?:calls?|imports?|uses|depends? on|breaks?|inherits?)\b"
     r"|\b(?:callers?|callees?|dependents?|dependenc(?:y|ies)|subclass(?:es)?|impact) (?:of|for"
     r"|on)\b"
     r"|\bwhat (?:would |will )?break",
     re.IGNORECASE,
 )
-_TEMPORAL = re.compile(
+_TEMPORAL = regex(
     r"\b(?:when|how (?:long|many (?:minutes|hours|days|weeks|months|years))|yesterday|today"
     r"|tonight|ago|"
     r"(?:last|past|previous|this|next) (?:night|week|weekend|month|year|spring|summer|autumn|fall"

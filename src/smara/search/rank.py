@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from smara.core.startup.record import dataclass
 from smara.search.bm25 import length_norm, rarity, term_scores
 from smara.search.query import Query
 from smara.search.weights import WEIGHTS, Weights

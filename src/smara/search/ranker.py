@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
+from smara.core.startup.regex import regex
 from smara.search.rank import MessageCandidate, RowWords
 
 FACTS = (
@@ -45,7 +46,7 @@ _FEWEST_ANSWERS = 0.1
 # An assistant that writes so many times as much as the user answers briefly, or at length.
 _BRIEF, _LENGTHY = 1.5, 3.0
 _LONGEST, _LONGEST_ANSWER = 200, 1_000
-_ASKS_ASSISTANT = re.compile(r"\byou(?:rs?)?\b", re.IGNORECASE)
+_ASKS_ASSISTANT = regex(r"\byou(?:rs?)?\b", re.IGNORECASE)
 
 
 @cache

@@ -7,12 +7,12 @@ a source only counts and loads its rows. Hits that name code carry a freshness v
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from smara.core import log
 from smara.core.clock import Clock
 from smara.core.freshness import Freshness
+from smara.core.startup.record import dataclass, replace
 from smara.database.database import Database, RecordIndex, Session, marks
 from smara.database.fulltext import RecordKind
 from smara.errors import DeadlineError, SmaraError

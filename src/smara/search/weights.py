@@ -11,7 +11,8 @@ S and U, so most differences there are noise.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+
+from smara.core.startup.record import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
 from smara.core.items import Items
+from smara.core.startup.record import dataclass, field
 
 TaskStatus = Literal["open", "in_progress", "closed"]
 TaskType = Literal["bug", "feature", "task", "epic", "chore"]

@@ -5,10 +5,10 @@ The template `coding` serves an agent in a repository, `person` the user it work
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from smara.core.startup.regex import regex
 from smara.errors import InvalidInputError
 from smara.secrets import redact, redact_value
 from smara.working.markdown import replace_section
@@ -61,7 +61,7 @@ _TEXTS: dict[str, str] = {
 - **Projects**:
 """,
 }
-_NAME = re.compile(r"[A-Za-z0-9_-]*")
+_NAME = regex(r"[A-Za-z0-9_-]*")
 
 
 def template_text(template: str) -> str:

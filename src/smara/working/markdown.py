@@ -7,16 +7,16 @@ character.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from smara.core.scope import require_id
+from smara.core.startup.record import dataclass, replace
+from smara.core.startup.regex import regex
 from smara.errors import InvalidInputError
 
-_OPENING = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
-_CLOSING = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*$")
+_OPENING = regex(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
+_CLOSING = regex(r" {0,3}(`{3,}|~{3,})[ \t]*$")
 
 
 class Fences:
@@ -55,8 +55,8 @@ def open_fence(lines: Iterable[str]) -> str | None:
 
 
 MOST_LEVELS = 6
-_MARKS = re.compile(r" {0,3}(#{1,6})(?=[ \t\r]|$)")
-_EMPHASIS = re.compile(r"[*_`]")
+_MARKS = regex(r" {0,3}(#{1,6})(?=[ \t\r]|$)")
+_EMPHASIS = regex(r"[*_`]")
 _LONGEST_LABEL = 120
 
 
@@ -227,7 +227,7 @@ def _way(path: Sequence[str]) -> str:
 
 
 _NEW_LEVEL = 2
-_BLOCK = re.compile(r"[-*+][ \t]|\d{1,9}[.)][ \t]|```|~~~|[|>]")
+_BLOCK = regex(r"[-*+][ \t]|\d{1,9}[.)][ \t]|```|~~~|[|>]")
 
 
 def replace_section(text: str, name: str, body: str | None) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
+
+from smara.core.startup.record import dataclass
 
 WorkingScope = Literal["resource", "thread"]
 SCOPES: tuple[WorkingScope, ...] = get_args(WorkingScope)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from smara.config import Settings
+from smara.core.startup.record import dataclass
 from smara.errors import ConfigError, MissingSettingError, ModelRefusedError
 from smara.models.embedder import EMBEDDER_ADVICE, EmbeddingReply, Kind, bad_vectors, check_rows
 from smara.models.http import bearer, parse_address, request_json

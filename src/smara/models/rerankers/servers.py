@@ -19,6 +19,7 @@ from smara.core import log
 from smara.core.clock import Clock, SystemClock
 from smara.core.escape import neutralize
 from smara.core.prompts import load_prompt
+from smara.core.startup.regex import regex
 from smara.errors import BadReplyError
 from smara.models import failures
 from smara.models.embedders.servers import ollama_endpoint
@@ -124,7 +125,7 @@ _TOP = 20
 # answering.
 _LEAST_CERTAINTY = 0.01
 _WORDS = ("yes", "no")
-_MARKS = re.compile(r"<(?=\s*/?\s*(?:think|instruct|query|document))", re.IGNORECASE)
+_MARKS = regex(r"<(?=\s*/?\s*(?:think|instruct|query|document))", re.IGNORECASE)
 
 
 class OllamaReranker:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from smara.core.startup.regex import regex
 from smara.observations.offline.notes import CUES, WORDS
 
 Act = Literal[
@@ -44,7 +45,7 @@ _REPLACED = (
     r"\b(?:instead of|rather than|got rid of|dropped|removed|retired|deprecated) (?:the )?"
     + _UP_TO_A_PAUSE,
 )
-_WORD = re.compile(r"[A-Za-z][\w'’-]{0,40}")
+_WORD = regex(r"[A-Za-z][\w'’-]{0,40}")
 
 
 def sort(sentence: str, is_coding: bool = True) -> Act:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from smara.actions.commands import TELLING, WEIGHT, head_of, read_command, read_commit
@@ -17,6 +16,8 @@ from smara.actions.models import Command, CommandPart, Failure, TestRun
 from smara.actions.reports import read_test_run
 from smara.actions.tool_output import exit_code, exit_code_field, unwrap_json
 from smara.core.extract import one_line
+from smara.core.startup.record import dataclass, field, replace
+from smara.core.startup.regex import regex
 from smara.core.tool_names import shell_line
 from smara.messages.models import plain
 from smara.observations.models import Category, Note, Priority
@@ -117,7 +118,7 @@ def read_run(call: ToolCall, paths: PathShortener, command: Command | None = Non
     return Run(call, line, command, "failed", failure=failure, tests=tests, words=words)
 
 
-_VARIABLE = re.compile(
+_VARIABLE = regex(
     r"\s{0,12}(?:\w{1,12}: )?([A-Za-z_][\w.\[\]]{0,40})\s{0,3}(?:=|:)\s{1,4}(\S.{0,80})"
 )
 _MOST_VARIABLES = 8
@@ -149,7 +150,7 @@ def first_words(lines: Sequence[str], characters: int = 110) -> str:
     return clip(first, characters) if is_said else ""
 
 
-_PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)\s?%")
+_PERCENT = regex(r"(\d{1,3}(?:\.\d{1,3})?)\s?%")
 _QUIET = frozenset({"git", "revert", "commit"})
 
 
@@ -269,9 +270,9 @@ _NOTHING = (
 _READING = frozenset({"cat", "head", "tail", "less", "sed", "bat", "nl"})
 _SEARCHING = frozenset({"grep", "rg", "ag", "find", "fd", "git grep"})
 _HOST_FOLDERS = ("/.claude/", "/.codex/", "/.cursor/")
-_NOT_OF_THE_WORK = re.compile(r"/(?:tmp|dev|proc)/")
-_NAME = re.compile(r"-i?(?:name|path)\s+(\S{1,90})")
-_SOUGHT = re.compile(r"\s(?:\"([^\"]{1,120})\"|'([^']{1,120})'|([^-\s\d][^\s]{0,120}))")
+_NOT_OF_THE_WORK = regex(r"/(?:tmp|dev|proc)/")
+_NAME = regex(r"-i?(?:name|path)\s+(\S{1,90})")
+_SOUGHT = regex(r"\s(?:\"([^\"]{1,120})\"|'([^']{1,120})'|([^-\s\d][^\s]{0,120}))")
 
 
 @dataclass(slots=True)
@@ -352,8 +353,8 @@ def is_of_host(path: str) -> bool:
     return bool(_NOT_OF_THE_WORK.match(path)) or any(map(path.__contains__, _HOST_FOLDERS))
 
 
-_SAID = re.compile(r"the user said:\s*(\S[^\n]{0,600})", re.IGNORECASE)
-_LINK = re.compile(r"https?://[^\s\"'<>)\]}]{4,300}")
+_SAID = regex(r"the user said:\s*(\S[^\n]{0,600})", re.IGNORECASE)
+_LINK = regex(r"https?://[^\s\"'<>)\]}]{4,300}")
 
 
 def web_note(scene: Scene, calls: Sequence[ToolCall]) -> Note | None:

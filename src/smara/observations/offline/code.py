@@ -7,28 +7,28 @@ signatures, tables, routes, settings and tests.
 from __future__ import annotations
 
 import posixpath
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
 
 from smara.core.extract import shorten
+from smara.core.startup.record import dataclass, field
+from smara.core.startup.regex import regex
 from smara.observations.models import Note
 from smara.observations.offline.exchanges import ToolCall, path_of
 from smara.observations.offline.notes import CUES, Scene, clean, clip, joined
 
 # A line without any of these is not searched: ignoring case is slow.
 _TABLE_WORDS = ("TABLE", "INDEX", "VIEW")
-_SETTING = re.compile(r"\s{0,40}[\"']?([\w.@/-]{2,60})[\"']?\s{0,3}[:=]\s?[^\s{\[|>].{0,120}")
-_HEADING = re.compile(r"#{1,4}\s(.{1,100})")
+_SETTING = regex(r"\s{0,40}[\"']?([\w.@/-]{2,60})[\"']?\s{0,3}[:=]\s?[^\s{\[|>].{0,120}")
+_HEADING = regex(r"#{1,4}\s(.{1,100})")
 _SETTING_FILES = (
     ".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".env", ".properties", ".conf", ".tf",
     ".lock",
 )  # fmt: skip
 _SETTING_NAMES = ("dockerfile", "makefile", ".env", "procfile", "requirements.txt")
 _PROSE_FILES = (".md", ".mdx", ".rst", ".txt")
-_TAIL = re.compile(r"\s*(?:\{|:|\bdo|=>|=|\(|,|\.\.\.)\s*$")
+_TAIL = regex(r"\s*(?:\{|:|\bdo|=>|=|\(|,|\.\.\.)\s*$")
 
 MOST_LINES = 3_000
 
@@ -106,9 +106,9 @@ _NEW = (
 )  # fmt: skip
 _WHOLE = ("content", "file_text", "contents", "text", "file_content", "CodeContent")
 _PATCH = ("patch", "input", "diff", "patchText")
-_PATCH_FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.{1,400})|\+\+\+ (?:b/)?(\S{1,400})")
+_PATCH_FILE = regex(r"\*\*\* (Add|Update|Delete) File: (.{1,400})|\+\+\+ (?:b/)?(\S{1,400})")
 _PATCH_VERBS: Mapping[str, Literal["Created", "Deleted"]] = {"Add": "Created", "Delete": "Deleted"}
-_HEREDOC = re.compile(
+_HEREDOC = regex(
     r"(?:cat|tee)\s+(?:-a\s+)?(?:>{1,2}\s*)?([^\s<>"
     r"|&;]{1,300})\s*(?:<<-?\s*['\"]?(\w{1,40})['\"]?)[^\n]{0,80}\n"
 )
@@ -211,7 +211,7 @@ def _lines(text: str) -> list[str]:
 
 _FOR_A_NEW_FILE, _FOR_A_CHANGED_FILE, _WHEN_MANY = 560, 400, 300
 _MANY = 7
-_TELLS = re.compile(r"[^\W\d_]{3}")
+_TELLS = regex(r"[^\W\d_]{3}")
 
 
 def code_note(scene: Scene, changes: Sequence[tuple[FileChange, ToolCall]]) -> Note | None:

@@ -6,12 +6,12 @@ search …) from its name and arguments, whichever host it comes from.
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from smara.core.startup.record import dataclass, field
+from smara.core.startup.regex import regex
 from smara.messages.models import ERASED, Message, Part
 from smara.observations.offline.notes import WORDS, Step, clean, clip, excerpt
 
@@ -25,7 +25,7 @@ _OPENINGS = (
 # Only the beginning of a message is tested: to strip a long one copies it.
 _HEAD = 200
 _INTERRUPTED = "[Request interrupted by user"
-_COMMAND = re.compile(r"<(command-name|command-args|bash-input)>([^<]{0,4000})</\1>")
+_COMMAND = regex(r"<(command-name|command-args|bash-input)>([^<]{0,4000})</\1>")
 _PROGRAM_KINDS = frozenset({"compaction_summary", "compaction_prompt", "transcript_only", "meta"})
 
 
@@ -87,7 +87,7 @@ class ToolCall(Step):
         return next((clean(each) for each in values if each and isinstance(each, str)), "")
 
 
-_ANSWERS = re.compile(r'"((?:[^"\\]|\\.){1,600})"="((?:[^"\\]|\\.){0,2000})"')
+_ANSWERS = regex(r'"((?:[^"\\]|\\.){1,600})"="((?:[^"\\]|\\.){0,2000})"')
 
 
 def form_answers(call: ToolCall) -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ from datetime import tzinfo
 from typing import Any
 
 from smara.core.dates import find_days, local_time, zone_of
+from smara.core.startup.regex import regex
 from smara.errors import InvalidInputError
 from smara.messages.models import Message
 from smara.observations.models import Extractor, Note
@@ -22,12 +23,12 @@ from smara.working.schema import check_value, compile_pattern
 
 _MOST = 400
 _LONGEST_VALUE = 200
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_WORDS = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
-_NUMBER = re.compile(
+_NUMBER = regex(
     r"(?<![\w.,-])([-+]?)[$€£]?(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?![\w]|[.,]\d)"
 )
-_TRUTHS = re.compile(r"\b(true|false|yes|no|on|off|enabled|disabled)\b", re.IGNORECASE)
+_TRUTHS = regex(r"\b(true|false|yes|no|on|off|enabled|disabled)\b", re.IGNORECASE)
 MOST_VALUES = 100
 _MOST_STEPS = 8
 # What a list may be called, and the notes that it is made of.

@@ -10,37 +10,38 @@ import posixpath
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import tzinfo
 from pathlib import Path
 from typing import Any, Literal
 
 from smara.core.dates import find_days, local_time
 from smara.core.extract import one_line, read_cues
+from smara.core.startup.record import dataclass, field
+from smara.core.startup.regex import regex
 from smara.observations.models import AgentMode, Category, Flavor, Note, Priority
 from smara.observations.reply.mentions import files_in, lines_in
 
-LABEL = re.compile(
+LABEL = regex(
     r"^(?:User \w+|Agent(?: \w+)?|Task given to this agent|Plan(?: approved by the user)?|Done"
     r"|Blocked|Committed|Fixed|Delegated|Changed code|Searched the web):"
 )
 """The words before what a note quotes."""
 
-_COLOUR = re.compile(
+_COLOUR = regex(
     r"\x1b(?:\[[0-9;?]{0,20}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)?|[()][A-Z0-9])"
 )
-_UNSEEN = re.compile(
+_UNSEEN = regex(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
 )
-_END_OF_SENTENCE = re.compile(r"(?<!\.)[.!?…][\"'”’)\]]{0,2}\s+|[。！？]")  # not after "..."
-_ABBREVIATION = re.compile(
+_END_OF_SENTENCE = regex(r"(?<!\.)[.!?…][\"'”’)\]]{0,2}\s+|[。！？]")  # not after "..."
+_ABBREVIATION = regex(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|incl|mr|mrs|ms|dr|prof|st|no|fig|\w)|^\d{1,3})\.\s*$", re.I
 )
-_BULLET = re.compile(r"\s{0,40}(?:[-*+•–]|\d{1,3}[.)])\s+(?=\S)")
-_HEADING = re.compile(r"\s{0,3}#{1,6}\s+(\S.{0,300})|\s{0,3}\*\*([^*\n]{1,120})\*\*:?\s*")
-_FENCE = re.compile(r"\s{0,12}(```+|~~~+)\s*([\w+#.:/-]{0,80})")
-_BOLD = re.compile(r"(?<!\w)\*\*|\*\*(?!\w)")  # not the power in 2**3
-_TABLE_RULE = re.compile(r"[\s|:+-]{3,}")
+_BULLET = regex(r"\s{0,40}(?:[-*+•–]|\d{1,3}[.)])\s+(?=\S)")
+_HEADING = regex(r"\s{0,3}#{1,6}\s+(\S.{0,300})|\s{0,3}\*\*([^*\n]{1,120})\*\*:?\s*")
+_FENCE = regex(r"\s{0,12}(```+|~~~+)\s*([\w+#.:/-]{0,80})")
+_BOLD = regex(r"(?<!\w)\*\*|\*\*(?!\w)")  # not the power in 2**3
+_TABLE_RULE = regex(r"[\s|:+-]{3,}")
 
 CUES, WORDS = read_cues(Path(__file__).with_name("cues.txt"))
 """By what a sentence or a line of code is known: patterns, and sets of words."""
@@ -282,10 +283,10 @@ def joined(pieces: Iterable[str], characters: int, separator: str = "; ") -> str
     return separator.join(shown)
 
 
-_MARKS = re.compile(
+_MARKS = regex(
     r"^[\s*>-]*(?:[\U0001f534\U0001f7e1\U0001f7e2✅]\s*)?(?:\(\d{1,2}:\d{2}\)\s*)?(?:✅\s*)?(?:->\s*)?"
 )
-_MEANING = re.compile(r"\s*\((?:meaning|estimated)[^()]{0,60}\)\s*$")
+_MEANING = regex(r"\s*\((?:meaning|estimated)[^()]{0,60}\)\s*$")
 # A word in more lines than this tells nothing about any of them.
 _COMMON = 80
 _NEARLY_ALL = 0.86

@@ -7,9 +7,7 @@ the last exchange.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
@@ -17,6 +15,8 @@ from smara.actions.commands import TELLING
 from smara.actions.models import Command
 from smara.actions.tool_output import REFUSAL
 from smara.core.dates import zone_of
+from smara.core.startup.record import dataclass, field
+from smara.core.startup.regex import regex
 from smara.messages.models import Message
 from smara.observations.models import Note, ObservationDraft, ObserveRequest
 from smara.observations.offline.acts import sort
@@ -54,7 +54,7 @@ from smara.observations.offline.notes import (
 )
 from smara.observations.offline.speech import Assistant, Person, Wish, announces
 
-_BACKGROUND = re.compile(r"running in (?:the )?background with ID: (\w{1,40})")
+_BACKGROUND = regex(r"running in (?:the )?background with ID: (\w{1,40})")
 _TITLE, _TASK = 60, 300
 _WAITING = "Waiting for the user. Last done:"
 
@@ -263,7 +263,7 @@ def _test_files(run: Run) -> set[str]:
 
 
 METHOD = "offline-1"
-_WORD = re.compile(r"[A-Za-z_][\w-]{4,40}")
+_WORD = regex(r"[A-Za-z_][\w-]{4,40}")
 
 
 class OfflineObserver:

@@ -6,17 +6,17 @@ Shortened notes keep the sentences and details with names, paths and numbers.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from smara.core.startup.regex import regex
 from smara.core.text import find_words
 from smara.core.tokens import TokenCounter, counter_for
 from smara.observations.models import Note, ObservationDraft, ReflectRequest
 from smara.observations.offline.notes import CUES, WordIndex, clip, joined
 from smara.observations.offline.observer import METHOD
 
-_BETWEEN = re.compile(r"(?<=[.!?;…])\s+")
+_BETWEEN = regex(r"(?<=[.!?;…])\s+")
 _TEXT_CHARACTERS, _DETAIL_CHARACTERS, _TAKEN_OVER_CHARACTERS = 200, 160, 160
 _PASSING = frozenset({"command", "test", "question"})
 _TALK = frozenset({"answer", "note"})

@@ -7,11 +7,11 @@ announcements do not.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from smara.actions.failures import failure_in
+from smara.core.startup.regex import regex
 from smara.observations.models import Category, Note, Priority
 from smara.observations.offline.acts import (
     DURABLE,
@@ -84,7 +84,7 @@ _ACT_SHAPES: dict[Act, tuple[str, Category, Priority]] = {
     "report": ("User reported:", "blocker", "high"),
     "chat": ("User said:", "note", "low"),
 }
-_SPEAKER = re.compile(r"([A-Z][\w'-]{1,20}(?: [A-Z][\w'-]{1,20})?): (?=\S)")
+_SPEAKER = regex(r"([A-Z][\w'-]{1,20}(?: [A-Z][\w'-]{1,20})?): (?=\S)")
 _LONGEST_WORDS = 700
 _LONGEST_QUESTION = 240
 _MOST_DURABLE = 8

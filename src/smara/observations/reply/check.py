@@ -7,7 +7,6 @@ A refusal carries a reason, and a hint for the model's next attempt.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 import zlib
 from collections import Counter
@@ -16,6 +15,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Literal
 
+from smara.core.startup.regex import regex
 from smara.core.tokens import estimate_o200k
 from smara.errors import BadReplyError
 from smara.models.chat import Finish
@@ -44,8 +44,8 @@ _LINES_PER_MESSAGE = 5
 _STUCK_CHARACTERS, _STUCK_RATIO = 600, 8
 _ECHO_WORDS, _ECHO_SHARE, _ECHO_LEAST = 8, 0.25, 4
 
-_DIGITS = re.compile(r"\d+")
-_WORDS = re.compile(r"\w+")
+_DIGITS = regex(r"\d+")
+_WORDS = regex(r"\w+")
 _COMPLETE_END = tuple(".!?)]}\"'`”’。！？✅✔☑>|…")
 
 

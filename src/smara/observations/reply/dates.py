@@ -13,13 +13,14 @@ from functools import cached_property
 from typing import NamedTuple
 
 from smara.core.dates import parse_day, zone_of
+from smara.core.startup.regex import regex
 from smara.messages.models import Message
 from smara.observations.models import Note
 from smara.observations.render import local
 
-_LABEL = re.compile(r"(?:date|day)\s*:?\s*", re.IGNORECASE)
-_REMARK = re.compile(r"\s[—–|-]\s|[:;]")
-_ASIDE = re.compile(r"[(\[][^()\[\]]{0,40}[)\]]")
+_LABEL = regex(r"(?:date|day)\s*:?\s*", re.IGNORECASE)
+_REMARK = regex(r"\s[—–|-]\s|[:;]")
+_ASIDE = regex(r"[(\[][^()\[\]]{0,40}[)\]]")
 
 
 def parse_heading(line: str, near: Collection[date] = ()) -> date | None:
@@ -45,12 +46,12 @@ class When(NamedTuple):
 _TIME = r"(\d{1,2})(?:[:.h](\d{2})(?::\d{2})?)?(?:\s?([ap])\.?m\b\.?)?"
 _DAY = r"(?:(\d{4}-\d{2}-\d{2})[T ,]\s?)?"
 _SEQS = r"#\s?(\d{1,9})(?:\s?(?:-|–|—|\.\.|,|to)\s?#?\s?(\d{1,9}))?"
-_BRACKETED = re.compile(
+_BRACKETED = regex(
     rf"[(\[]\s?(?:~|≈|at\s|ca\.\s)?{_DAY}(?:{_TIME})?(?:\s?(?:-|–|—|\.\.|to|→)\s?{_TIME})?"
     rf"\s?(?:Z|UTC|GMT|[A-Z]{{3,4}})?[\s,;]{{0,3}}(?:{_SEQS})?\s?[)\]]",
     re.IGNORECASE,
 )
-_BARE = re.compile(
+_BARE = regex(
     rf"{_DAY}(?=\d{{1,2}}(?::\d\d|\s?[ap]\.?m)){_TIME}(?:\s?(?:-|–|—)\s?{_TIME})?(?=\s|:\s|$)",
     re.IGNORECASE,
 )

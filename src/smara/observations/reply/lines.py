@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from datetime import date
 from typing import Literal
 
 from smara.core.dates import parse_days
 from smara.core.escape import neutralize
 from smara.core.extract import word_set
+from smara.core.startup.record import dataclass, field
+from smara.core.startup.regex import regex
 from smara.observations.models import Category, Priority
 from smara.observations.reply.dates import When, parse_heading, take_time
 from smara.observations.reply.sections import unescaped
@@ -84,8 +85,8 @@ _OVERLOOKED = word_set(
 )
 _ASKED_TO = word_set("to for that not help again")
 _TOUCHES_TESTS = word_set("write wrote add create update extend run ran rerun reran execute")
-_WORD = re.compile(r"[\w'’-]+")
-_FAILED = re.compile(r"\bfailed(?::| with\b)", re.IGNORECASE)
+_WORD = regex(r"[\w'’-]+")
+_FAILED = regex(r"\bfailed(?::| with\b)", re.IGNORECASE)
 _LOOKED_AT = 400
 
 
@@ -183,24 +184,24 @@ _WORDS: dict[str, Priority] = {
     "low": "low",
 }
 
-_MARK = re.compile(f"([{''.join(_MARKS)}{_DONE}])[\ufe0e\ufe0f]?")
+_MARK = regex(f"([{''.join(_MARKS)}{_DONE}])[\ufe0e\ufe0f]?")
 _LEVEL = r"(high|critical|medium|med|low)(?:[ -]priority)?"
-_WORD_MARK = re.compile(rf"[\[(]{_LEVEL}[\])]\s?:?|{_LEVEL}:(?=\s)", re.IGNORECASE)
-_BULLET = re.compile(r"(?:[*+•◦▪‣·–—-]|\d{1,3}[.)])(?=\s|$)|[•◦▪‣]")
-_ARROW = re.compile(r"(?:->|→|⇒|=>|↳|➜|➔|└─{0,3})\s*")
-_EMPHASIS = re.compile(r"[*_]{1,3}(?=[\[(\d" + "".join(_MARKS) + _DONE + r"]|\s|$|:)")
-_BETWEEN = re.compile(r"[:–—|-](?=\s)|\s+")
-_BOLD = re.compile(r"(?<![\w/*])\*\*(?=[^\s*/])([^*\n]{1,400})(?<=[^\s/])\*\*(?![\w/*])")
-_MEANING = re.compile(
+_WORD_MARK = regex(rf"[\[(]{_LEVEL}[\])]\s?:?|{_LEVEL}:(?=\s)", re.IGNORECASE)
+_BULLET = regex(r"(?:[*+•◦▪‣·–—-]|\d{1,3}[.)])(?=\s|$)|[•◦▪‣]")
+_ARROW = regex(r"(?:->|→|⇒|=>|↳|➜|➔|└─{0,3})\s*")
+_EMPHASIS = regex(r"[*_]{1,3}(?=[\[(\d" + "".join(_MARKS) + _DONE + r"]|\s|$|:)")
+_BETWEEN = regex(r"[:–—|-](?=\s)|\s+")
+_BOLD = regex(r"(?<![\w/*])\*\*(?=[^\s*/])([^*\n]{1,400})(?<=[^\s/])\*\*(?![\w/*])")
+_MEANING = regex(
     r"\s?[(\[]\s?(?:meaning|estimated?|est\.|referring to|refers "
     r"to)(?:/estimated)?\s?:?\s([^()\[\]]{2,60})[)\]][. ]*$",
     re.IGNORECASE,
 )
-_CITED = re.compile(
+_CITED = regex(
     r"#(\d{1,9})(?:\s?[-–]\s?#?(\d{1,9}))?[:,]?(?=\s+(?:user|agent|assistant)\b|\s*[(\[])",
     re.IGNORECASE,
 )
-_TOPIC = re.compile(r"#{1,6}\s.*|\*\*[^*]{1,200}\*\*:?|\*\*[^*]{1,200}:\*\*")
+_TOPIC = regex(r"#{1,6}\s.*|\*\*[^*]{1,200}\*\*:?|\*\*[^*]{1,200}:\*\*")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from smara.core.extract import word_set
+from smara.core.startup.regex import regex
 
 _EXTENSIONS = word_set("""
     astro bash bat bzl c cc cfg cjs clj conf cpp cs css csv dart db diff env erb erl ex exs fish go gql gradle graphql
@@ -24,15 +25,15 @@ _NOT_FILES = word_set("""
     node.js next.js nuxt.js vue.js react.js express.js nest.js three.js d3.js chart.js angular.js ember.js
 """)  # noqa: E501
 # Possessive: nothing is tried twice. A colon ends a path; what follows it may be a line.
-_CHUNK = re.compile(r"(?:\b[A-Za-z]:(?=[\\/]))?[\w./\\@~+-]++")
-_WORD = re.compile(r"[\w./@~+\\-]++(?::\d++(?:-\d++)?)?")
-_LINES = re.compile(
+_CHUNK = regex(r"(?:\b[A-Za-z]:(?=[\\/]))?[\w./\\@~+-]++")
+_WORD = regex(r"[\w./@~+\\-]++(?::\d++(?:-\d++)?)?")
+_LINES = regex(
     r"(?::|\blines?\s|\bL)(\d{1,6})(?:\s?[-–]\s?L?(\d{1,6})|(?!\s?[-–]\s?L?\d))(?!\d|\.\d|:\d)",
     re.I,
 )
-_NUMBER = re.compile(r"(?<![\w.,@])\d++(?:[.,]\d++)*")
-_TIME_OR_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:\.\.\d{4}-\d{2}-\d{2})?|\b\d{1,2}:\d{2}\b")
-_FOLDED = re.compile(r"[\W_]+")
+_NUMBER = regex(r"(?<![\w.,@])\d++(?:[.,]\d++)*")
+_TIME_OR_DATE = regex(r"\d{4}-\d{2}-\d{2}(?:\.\.\d{4}-\d{2}-\d{2})?|\b\d{1,2}:\d{2}\b")
+_FOLDED = regex(r"[\W_]+")
 
 _MOST_FILES = 40
 _MOST_LINES = 60

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, Literal
 
 from smara.core.dates import find_days
 from smara.core.escape import neutralize
+from smara.core.startup.record import dataclass, field, replace
+from smara.core.startup.regex import regex
 from smara.errors import BadReplyError, InvalidInputError
 from smara.observations.models import AgentMode, Extractor, Note, ObservationDraft
 from smara.observations.render import local
@@ -98,10 +99,10 @@ def as_field(value: Any, kind: Kind) -> Any:
 
 MOST_CHARACTERS = 100_000
 MOST_DEPTH = 32
-_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
+_NAME = regex(r"[a-z][a-z0-9-]{0,39}")
 _TAKEN = frozenset({"fields"})
-_FENCE = re.compile(r"\s*(?:```|~~~)[\w-]*\s*$", re.MULTILINE)
-_LAST_COMMA = re.compile(r",(?=\s{0,80}[}\]])")
+_FENCE = regex(r"\s*(?:```|~~~)[\w-]*\s*$", re.MULTILINE)
+_LAST_COMMA = regex(r",(?=\s{0,80}[}\]])")
 
 
 def check_extractor(extractor: Extractor) -> None:
@@ -161,7 +162,7 @@ _MOST_DETAILS = 60
 _MOST_TASK_CHARACTERS = 2_000
 _MOST_TITLE_CHARACTERS = 100
 _NOTHING_SAID = frozenset({"", "none", "none.", "n/a", "null", "nothing", "(none)", "-"})
-_KNOWN_LINE = re.compile(r"^[*•-]\s+(?:\S{1,2}\s+)?(\(\d{2}:\d{2}\))\s+(.*)$")
+_KNOWN_LINE = regex(r"^[*•-]\s+(?:\S{1,2}\s+)?(\(\d{2}:\d{2}\))\s+(.*)$")
 
 
 @dataclass(frozen=True, slots=True)

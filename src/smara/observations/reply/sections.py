@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from smara.core.startup.record import dataclass, field
+from smara.core.startup.regex import regex
 
 OBSERVATIONS = "observations"
 CURRENT_TASK = "current-task"
@@ -25,19 +27,19 @@ _NAMES = {
 }  # fmt: skip
 
 _NAME = r"([A-Za-z][A-Za-z0-9_-]{2,60}|current task|suggested response|thread title)"
-_OPENING = re.compile(rf"[ \t>*#`_-]{{0,8}}<[ \t]?{_NAME}[ \t]?>(?:\*\*|`+)?", re.IGNORECASE)
-_CLOSING = re.compile(rf"[*`_]{{0,3}}<[ \t]?/[ \t]?{_NAME}[ \t]?>[*`_]{{0,3}}", re.IGNORECASE)
-_HEADING = re.compile(
+_OPENING = regex(rf"[ \t>*#`_-]{{0,8}}<[ \t]?{_NAME}[ \t]?>(?:\*\*|`+)?", re.IGNORECASE)
+_CLOSING = regex(rf"[*`_]{{0,3}}<[ \t]?/[ \t]?{_NAME}[ \t]?>[*`_]{{0,3}}", re.IGNORECASE)
+_HEADING = regex(
     rf"[ \t]{{0,3}}(?:#{{1,4}}[ \t]+|\*\*){_NAME}(?:\*\*)?:?(?:\*\*)?[ \t]*", re.IGNORECASE
 )
-_CODE_FENCE = re.compile(r"[ \t]*(?:```|~~~)[\w-]*[ \t]*")
-_THREAD_TAG = re.compile(r"</?thread(?:\s[^<>\n]{0,200})?>", re.IGNORECASE)
+_CODE_FENCE = regex(r"[ \t]*(?:```|~~~)[\w-]*[ \t]*")
+_THREAD_TAG = regex(r"</?thread(?:\s[^<>\n]{0,200})?>", re.IGNORECASE)
 _ALOUD = r"think(?:ing)?|reasoning|analysis|scratchpad"
-_THINKING = re.compile(rf"^[ \t]*<({_ALOUD})>|</(?:{_ALOUD})>[ \t]*$", re.IGNORECASE | re.MULTILINE)
-_LISTED = re.compile(r"\s*(?:[*•+-]|\d{1,3}[.)])\s+\S")
-_ESCAPED_TAG = re.compile(r"^[ \t]*&lt;\s?observations?\s?&gt;", re.IGNORECASE | re.MULTILINE)
-_LINE_ENDS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
-_ENTITY = re.compile(r"&(lt|gt|amp|quot|apos|nbsp|#\d{1,6}|#x[0-9a-fA-F]{1,5});")
+_THINKING = regex(rf"^[ \t]*<({_ALOUD})>|</(?:{_ALOUD})>[ \t]*$", re.IGNORECASE | re.MULTILINE)
+_LISTED = regex(r"\s*(?:[*•+-]|\d{1,3}[.)])\s+\S")
+_ESCAPED_TAG = regex(r"^[ \t]*&lt;\s?observations?\s?&gt;", re.IGNORECASE | re.MULTILINE)
+_LINE_ENDS = regex("\r\n|[\r\v\f\x85\u2028\u2029]")
+_ENTITY = regex(r"&(lt|gt|amp|quot|apos|nbsp|#\d{1,6}|#x[0-9a-fA-F]{1,5});")
 _MOST_ON_A_LINE = 8
 _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'", "nbsp": " "}
 

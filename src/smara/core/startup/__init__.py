@@ -1,0 +1,1 @@
+"""Keep the start of a process short: compile classes and patterns at their first use."""
