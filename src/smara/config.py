@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from smara.core.startup.record import dataclass, field, fields, replace
 from smara.environment import SERVERS, store_file
 from smara.errors import ConfigError
 

@@ -11,10 +11,10 @@ import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from smara.config import Settings, default_store
+from smara.core.startup.record import dataclass, replace
 from smara.database.database import Database
 from smara.database.filesystem import network_filesystem
 from smara.database.migrate import HEAD, schema_version

@@ -6,11 +6,11 @@ import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
 
 from smara.core.git import find_repository
+from smara.core.startup.record import dataclass, replace
 from smara.database.projects import ProjectContext, Projects
 from smara.messages.store import MessageStore
 

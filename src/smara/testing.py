@@ -12,13 +12,13 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from smara.config import Settings
 from smara.core.deadline import Abort
+from smara.core.startup.record import dataclass
 from smara.database.migrate import migrate
 from smara.errors import ModelAbortedError
 from smara.memory import Memory, open_database, open_memory

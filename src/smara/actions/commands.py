@@ -11,6 +11,7 @@ import re
 
 from smara.actions.models import LOOKING, Command, CommandPart, CommitRun, Purpose
 from smara.core.extract import word_set
+from smara.core.startup.regex import regex
 from smara.core.tool_triggers import ASSIGNMENT, trims_output
 
 LONGEST = 280
@@ -34,14 +35,14 @@ WEIGHT: dict[Purpose, int] = {
 TELLING = 2
 """The weight from which on a part is worth a mention beside others."""
 
-_INNER_LINE = re.compile(r"^\s*(?:\S*/)?(?:ba|z|da)?sh\s+-l?i?c\s+(?:'([^']*)'|\"([^\"]*)\")\s*$")
-_HEREDOC = re.compile(r"<<-?\s*['\"]?(\w{1,40})['\"]?")
-_JOINTS = re.compile(
+_INNER_LINE = regex(r"^\s*(?:\S*/)?(?:ba|z|da)?sh\s+-l?i?c\s+(?:'([^']*)'|\"([^\"]*)\")\s*$")
+_HEREDOC = regex(r"<<-?\s*['\"]?(\w{1,40})['\"]?")
+_JOINTS = regex(
     r"'[^']{0,4000}'|\"(?:[^\"\\]|\\.){0,4000}\"|\$\((?:[^()]|\([^()]*\)){0,2000}\)|\\."
     r"|(?P<joint>&&|\|\||[;\n])|(?P<pipe>\|&?)",
     re.DOTALL,
 )
-_REDIRECT = re.compile(
+_REDIRECT = regex(
     r"\s{0,9}(?:(?:[12]|&)?>{1,2}\s{0,9}(?:&[12]\b|(?:/dev/null|/tmp/\S{1,200})(?=\s|$))"
     r"|<\s{0,9}/dev/null)"
 )
@@ -50,42 +51,40 @@ _TRIMS = word_set(
     "head tail cat less more tee wc sort uniq grep egrep rg cut tr awk sed jq column nl"
 )
 """Programs that show a part of what the one before them wrote."""
-_WRAPPER = re.compile(
+_WRAPPER = regex(
     r"^(?:sudo(?:\s+-[ug]\s+\S+|\s+-\w+)*|time(?:\s+-p)?|nice(?:\s+-n\s*-?\d+)?|nohup"
     r"|timeout(?:\s+-\S+)*\s+[\d.]+\w?|env(?=\s+\S+=)|command(?!\s+-)|exec|xargs(?:\s+-\S+)*"
     r"|do|then|else|!)\s+"
 )
-_BLOCK = re.compile(
-    r"^(?:for|while|until|if|elif|case|do|done|then|else|fi|esac|function)\b|^[{}()]"
-)
-_PREPARES = re.compile(
+_BLOCK = regex(r"^(?:for|while|until|if|elif|case|do|done|then|else|fi|esac|function)\b|^[{}()]")
+_PREPARES = regex(
     rf"^(?:(?:cd|pushd)\s+[^\s;&|]+|(?:export\s+)?{ASSIGNMENT}|set\s+[-+]\w+(?:\s+\w+)?"
     r"|source\s+\S+|\.\s+\S+/activate)\s*$"
 )
-_EXPORT = re.compile(rf"^export\s+({ASSIGNMENT})\s*$")
-_VARIABLE = re.compile(rf"^({ASSIGNMENT})\s+")
-_MESSAGE = re.compile(
+_EXPORT = regex(rf"^export\s+({ASSIGNMENT})\s*$")
+_VARIABLE = regex(rf"^({ASSIGNMENT})\s+")
+_MESSAGE = regex(
     r"\s{1,9}(?:-\w{0,9}m|--message)[ =]?(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|\S+)|\s{1,9}-a?m$",
     re.DOTALL,
 )
-_RUNNER = re.compile(
+_RUNNER = regex(
     r"^(?:(?:npx|bunx|pnpx|uvx|pipx\s+run|(?:npm|pnpm|yarn|bun|mise)\s+(?:exec|x|dlx)(?:\s+--)?"
     r"|(?:uv|poetry|pdm|pipenv|hatch)\s+run|bundle\s+exec|python[\d.]*\s+-m)\s+"
     r"|(?:\./)?\.?venv/bin/|(?:\./)?node_modules/\.bin/|\./)"
 )
 """What is put before a program so that it is found."""
-_FOUND_BY = re.compile(
+_FOUND_BY = regex(
     rf"{_RUNNER.pattern}|(?:npm|pnpm|yarn|bun|mise)\s+run|docker(?:\s+compose)?\s+exec"
     r"|\S{0,200}/bin/\w"
 )
 
-_GIT_OPTIONS = re.compile(r"^(?:\S*/)?git\s+(?:(?:-[Cc]\s+\S+|--no-pager|-P|--git-dir=\S+)\s+)*")
-_GIT_COMMIT = re.compile(r"^git\s+commit\b(?!.*--dry-run)")
-_GIT_REVERT = re.compile(
+_GIT_OPTIONS = regex(r"^(?:\S*/)?git\s+(?:(?:-[Cc]\s+\S+|--no-pager|-P|--git-dir=\S+)\s+)*")
+_GIT_COMMIT = regex(r"^git\s+commit\b(?!.*--dry-run)")
+_GIT_REVERT = regex(
     r"^git\s+(?:checkout\s+(?:\S+\s+)?--\s|checkout\s+\.|restore\b(?!.*--staged\s+\S+$)"
     r"|reset\s+--hard|revert\b)"
 )
-_GIT_LOOK = re.compile(
+_GIT_LOOK = regex(
     r"^git\s+(?:status|diff|log|show|branch|blame|remote|rev-parse|ls-files|config|describe|tag"
     r"|stash\s+list|reflog|shortlog|cat-file|worktree\s+list|commit)(?:\s|$)"
 )
@@ -98,21 +97,21 @@ _LOOK = word_set(
     "top diff cmp jq cut sort uniq id hostname lsof history basename dirname realpath readlink xxd "
     "od md5sum sha256sum awk sed command"
 )
-_READ = re.compile(r"^(?:cat|bat|head|tail|less|more|nl|sed\s+-n)\b")
-_SEARCH = re.compile(r"^(?:rg|grep|egrep|ag|ack|git\s+grep)\b")
-_WRITES = re.compile(
+_READ = regex(r"^(?:cat|bat|head|tail|less|more|nl|sed\s+-n)\b")
+_SEARCH = regex(r"^(?:rg|grep|egrep|ag|ack|git\s+grep)\b")
+_WRITES = regex(
     r"^(?:sed|perl)\s+(?:-\w+\s+)*-\w*i|^(?:cat|echo|printf)\b[^|]*>{1,2}\s*[^\s&>]|^tee\s+\S"
 )
-_DELETES = re.compile(r"^find\b.*\s-(?:delete|exec(?:dir)?\s+(?:rm|mv|sed)\b)")
-_ASKS = re.compile(
+_DELETES = regex(r"^find\b.*\s-(?:delete|exec(?:dir)?\s+(?:rm|mv|sed)\b)")
+_ASKS = regex(
     r"^(?:gh\s+(?:pr|issue|run|repo)\s+(?:view|list|diff|status|checks)|docker\s+(?:ps|images"
     r"|logs)|kubectl\s+(?:get|describe|logs)|bd\s+(?:show|list|ready|stats)"
     r"|\S+(?:\s+[a-z][\w-]*){0,3}?\s+(?:list|ls|status|show|view|info|help|--help|-h|--version"
     r"|-V))(?:\s|$)"
 )
 """A program that is asked how things stand changes nothing."""
-_REVIEW = re.compile(r"^gh\s+pr\s+(?:review|comment)\b|^glab\s+mr\s+(?:note|approve)\b")
-_INSTALL = re.compile(
+_REVIEW = regex(r"^gh\s+pr\s+(?:review|comment)\b|^glab\s+mr\s+(?:note|approve)\b")
+_INSTALL = regex(
     r"^(?:pip3?|uv\s+pip|conda|mamba|apt|apt-get|brew|gem|dnf|yum|apk|pacman|choco|winget|cargo|go"
     r"|pipx|poetry|bundle|composer|pre-commit)\s+(?:-\S{1,40}\s+){0,4}(?:install|add)\b"
     r"|^(?:npm|pnpm|yarn|bun)\s+(?:install|i|add|remove|uninstall|rm|upgrade|up|update|ci)\b"
@@ -125,7 +124,7 @@ _TASK_RUNNER = (
     r"(?:npm|pnpm|yarn|bun|deno)(?:\s+(?:-r|--filter[ =]\S+|-F\s+\S+|-w\s+\S+|run|-\S{1,20}))*"
     r"|(?:mise|task|just|nox|hatch|poetry|uv|pdm|pixi|nx|turbo|invoke|inv|composer|moon)(?:\s+run)?"
 )
-_TEST_RUN = re.compile(
+_TEST_RUN = regex(
     r"(?:^|/|\s)(?:pytest|py\.test|tox|nosetests|jest|vitest|mocha|rspec|phpunit|ctest|ava|karma"
     r"|behave)(?:\s|$)"
     r"|^(?:python[\d.]*\s+-m\s+)?(?:pytest|unittest)\b|^nox\b"
@@ -136,7 +135,7 @@ _TEST_RUN = re.compile(
     r"|^make\s+(?:-\S{1,20}\s+)*(?:\S*[-_:/.])?test|playwright\s+test|cypress\s+run"
     r"|manage\.py\s+test\b"
 )
-_CHECK_RUN = re.compile(
+_CHECK_RUN = regex(
     r"(?:^|/|\s)(?:ruff|flake8|pylint|mypy|pyright|black|isort|eslint|prettier|tsc|clippy"
     r"|golangci-lint|shellcheck|credo"
     r"|dialyzer|rubocop|stylelint|biome|swiftlint|hadolint)(?:\s|$)"
@@ -148,45 +147,45 @@ _CHECK_RUN = re.compile(
     r"|^make\s+(?:-\S{1,20}\s+)*(?:lint|check|format|fmt|build|typecheck)\b|^gofmt\b"
     r"|pre-commit\s+run"
 )
-_BUILD = re.compile(
+_BUILD = regex(
     r"^make(?:\s+-\S+)*(?:\s+all)?$"
     r"|^(?:\S*/)?(?:webpack|esbuild|rollup|rustc|gcc|g\+\+|clang|cmake|ninja|javac|pre-commit)\b"
     r"|^(?:nx|turbo|deno|terraform|vite|npm|pnpm|yarn|bun)"
     r"\s+(?:run\s+)?(?:\w{1,20}:)?(?:build|validate|plan|package|generate|codegen"
     r"|check|fmt|lint)"
 )
-_QUERY = re.compile(
+_QUERY = regex(
     r"(?:^|\s)(?:psql|sqlite3|mysql|mongosh?|redis-cli|bq|duckdb"
     r"|clickhouse-client)\b"
 )
-_NETWORK = re.compile(r"(?:^|\s|/)(?:curl|wget|http|https|lynx|w3m|aria2c)\s")
+_NETWORK = regex(r"(?:^|\s|/)(?:curl|wget|http|https|lynx|w3m|aria2c)\s")
 _PURPOSES: tuple[tuple[Purpose, re.Pattern[str]], ...] = (
     ("edit", _WRITES), ("search", _SEARCH), ("read", _READ), ("other", _DELETES),
     ("review", _REVIEW), ("install", _INSTALL),
 )  # fmt: skip
 
-_FAILS_BY_NATURE = re.compile(
+_FAILS_BY_NATURE = regex(
     r"^(?:rg|grep|egrep|ag|git\s+grep|test|\[|diff|cmp|which|type|git\s+diff|pgrep|ls|find"
     r"|command)(?:\s|$)"
 )
-_OF_THE_MOMENT = re.compile(
+_OF_THE_MOMENT = regex(
     r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b|/tmp/|<<|\$\(|\n|/(?:Users|home)/|#\d|\b\d{4,}\b"
     r"|[\"'][^\"']{20}"
     # A program that is fetched to be run may be another one tomorrow.
     r"|\|\s*(?:sudo\s+)?(?:\w*sh|python\d?|node|perl)\b|<\(|://(?!/|localhost|127\.|0\.0|\[::1)"
 )
-_INSTALLED = re.compile(r"\b(?:install|add|i|get|dlx|npx|uvx)\s+([^\n|;&]+)", re.I)
+_INSTALLED = regex(r"\b(?:install|add|i|get|dlx|npx|uvx)\s+([^\n|;&]+)", re.I)
 _OF_THE_MOMENT_LENGTH = 160
-_NAMED_ANEW = re.compile(
+_NAMED_ANEW = regex(
     r"^git\s+(?:commit|add|push|pull|checkout|switch|rm|mv)\b|^gh\s+(?:pr|issue)\s+(?:create"
     r"|edit)\b"
 )
-_TOKEN = re.compile(r"[\w.@:/+-]+")
-_EMPTY = re.compile(r"-{1,2}[\w-]*|[\d.]+|origin|run|/+")
-VERB = re.compile(r"[a-z][a-z0-9:_-]{1,24}")
-_PYTHON = re.compile(r"^python[\d.]*$")
+_TOKEN = regex(r"[\w.@:/+-]+")
+_EMPTY = regex(r"-{1,2}[\w-]*|[\d.]+|origin|run|/+")
+VERB = regex(r"[a-z][a-z0-9:_-]{1,24}")
+_PYTHON = regex(r"^python[\d.]*$")
 _INTERPRETERS = word_set("node python ruby bash sh zsh perl php deno elixir julia Rscript bun")
-_SCRIPT = re.compile(r"\.(?:py|[cm]?[jt]sx?|rb|sh|pl|php|exs?|jl|R)$")
+_SCRIPT = regex(r"\.(?:py|[cm]?[jt]sx?|rb|sh|pl|php|exs?|jl|R)$")
 
 
 def read_command(line: object) -> Command | None:
@@ -496,13 +495,13 @@ def _words(text: str) -> set[str]:
     return {_named(word.rstrip("/")) for word in words}
 
 
-_COMMITTED = re.compile(
+_COMMITTED = regex(
     r"^\[(?P<branch>[^\]\n]{1,120}?)(?: \(root-commit\))? (?P<sha>[0-9a-f]{7,40})\] "
     r"(?P<subject>.+)$",
     re.MULTILINE,
 )
-_MESSAGES = re.compile(r"(?:-\w*m|--message)[ =]?(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')", re.DOTALL)
-_DOCUMENT = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?\n(.*?)\n\s*\1", re.DOTALL)
+_MESSAGES = regex(r"(?:-\w*m|--message)[ =]?(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')", re.DOTALL)
+_DOCUMENT = regex(r"<<-?\s*['\"]?(\w+)['\"]?\n(.*?)\n\s*\1", re.DOTALL)
 
 
 def read_commit(line: str, output: str) -> CommitRun:

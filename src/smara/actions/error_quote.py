@@ -15,6 +15,7 @@ from pathlib import Path
 
 from smara.core.escape import neutralize
 from smara.core.extract import read_cues
+from smara.core.startup.regex import regex
 
 _OUTPUT_SAID = "output said: "
 """What stands before every quotation of an output."""
@@ -34,30 +35,30 @@ _AFTER: dict[str, frozenset[str]] = {
     "conflict": _DENYING | {"merge"},
 }
 """Words that could be orders, and after which words they are not."""
-_DERIVED = re.compile(
+_DERIVED = regex(
     r"(?!(?:dis|en)able\b|\w+eed\b|approv|confirm|instruct|recommend|suggest|trust|verif)"
     r"[a-z]{3,20}(?:ed|ing|tion|ible|able|ity|ness|ous)",
     re.ASCII,
 )
 """Participles, nouns and adjectives, which no order begins with."""
-_CODE = re.compile(
+_CODE = regex(
     r"(?:[A-Za-z_]\w{0,40}\.){0,5}[A-Z]\w{0,60}(?:Error|Exception|Warning|Fault|Interrupt|Exit|Failure"
     r"|Timeout)|(?:error|warning)\[?[A-Z]{1,6}[-_]?\d{1,6}\]?|[A-Z]{1,6}[-_]?\d{2,6}|E[A-Z]{3,14}"
     r"|ERR(?:_[A-Z0-9]{1,16}){1,6}|SIG[A-Z]{2,8}|ERR!|ERROR|FAIL(?:ED|URE)?|FATAL|[Ee]rror|[Ff]atal"
     r"|[Pp]anic(?:ked)?|Traceback"
 )
-_SYSTEM_CALL = re.compile(r"[a-z]{2,12} E[A-Z]{3,14}[:,]?")
+_SYSTEM_CALL = regex(r"[a-z]{2,12} E[A-Z]{3,14}[:,]?")
 """How Node names what failed: ``connect ECONNREFUSED``."""
-_NAME = re.compile(r":?[A-Za-z_@~.$/][\w.@+$:/\\~-]*(?:\((?:\d+(?:,\d+)?)?\))?", re.ASCII)
-_SHAPED = re.compile(r"[._/:@\\\d-]|[a-z][A-Z]|\A[A-Z]{2,}\Z|\(\)\Z")
-_OPTION = re.compile(r"--?[A-Za-z][\w-]{0,40}")
-_NUMBER = re.compile(r"[(\[]?[-+]?\d[\d.,:x]{0,20}(?:ms|s|%|[KMG]i?B)?[)\]]?")
-_PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_NAME = regex(r":?[A-Za-z_@~.$/][\w.@+$:/\\~-]*(?:\((?:\d+(?:,\d+)?)?\))?", re.ASCII)
+_SHAPED = regex(r"[._/:@\\\d-]|[a-z][A-Z]|\A[A-Z]{2,}\Z|\(\)\Z")
+_OPTION = regex(r"--?[A-Za-z][\w-]{0,40}")
+_NUMBER = regex(r"[(\[]?[-+]?\d[\d.,:x]{0,20}(?:ms|s|%|[KMG]i?B)?[)\]]?")
+_PIECE = regex(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _QUOTES = "'\"`‘’“”"
 _AROUND = _QUOTES + ",;:.()[]{}"
-_LABEL = re.compile(r"[a-z][\w.+-]{0,24}:", re.ASCII)
+_LABEL = regex(r"[a-z][\w.+-]{0,24}:", re.ASCII)
 _SIGNS = "-=<>!|│*✖×❌✗►…"
-_END = re.compile(r"(?<=[\w'\"`)\]])[.;!?](?=\s)")
+_END = regex(r"(?<=[\w'\"`)\]])[.;!?](?=\s)")
 _SENSE = {"code": 3, "verb": 2, "name": 2, "word": 1, "number": 1, "label": 1}
 _MOST_NAMES, _LEAST_SENSE = 4, 3
 

@@ -15,6 +15,7 @@ from smara.actions.commands import VERB, read_command, split_variables
 from smara.actions.models import LOOKING, Failure
 from smara.actions.tool_output import exit_code
 from smara.core.events import HostEvent
+from smara.core.startup.regex import regex
 from smara.core.tool_triggers import starts
 
 _SURROUNDINGS = (
@@ -43,7 +44,7 @@ _TROUBLE = (
     "not found",
     "undefined reference",
 )
-_SAYS_NOTHING = re.compile(
+_SAYS_NOTHING = regex(
     r"task failed|^\W*no output\W*$|exit(?:ed)? (?:status|with|code)|ELIFECYCLE|Command failed"
     r"|^make(?:\[\d+\])?: \*\*\*|^npm (?:ERR!|error)\s*(?:code|errno|path|A complete log)|failed "
     r"to push some refs"
@@ -51,7 +52,7 @@ _SAYS_NOTHING = re.compile(
     r"|Traceback.*)\W*$",
     re.IGNORECASE,
 )
-_ABSENT_TOOL = re.compile(
+_ABSENT_TOOL = regex(
     r"command not found|not installed|[Uu]nknown (?:flag|option|command|argument)"
     r"|unrecognized (?:option|argument|flag|subcommand)|No module named|Cannot find module"
     r"|ECONNREFUSED"
@@ -59,11 +60,11 @@ _ABSENT_TOOL = re.compile(
     r"repository|EADDRINUSE"
     r"|already in use",
 )
-_PAGED = re.compile(r"\|\s*(?:head|tail|cat|less|tee)\b[^|;&\n]*$")
-_REFUSED = re.compile(r"\W*(?:error|fatal|usage|[\w./()-]{1,40}(?::\d+)?): ", re.IGNORECASE)
+_PAGED = regex(r"\|\s*(?:head|tail|cat|less|tee)\b[^|;&\n]*$")
+_REFUSED = regex(r"\W*(?:error|fatal|usage|[\w./()-]{1,40}(?::\d+)?): ", re.IGNORECASE)
 _REFUSAL = 800
 _TELLING_LINE, _LEAST_LETTERS, _TRIES = 400, 8, 3
-_ENVIRONMENT = re.compile(
+_ENVIRONMENT = regex(
     r"command not found|No module named|Cannot find module|No such file or directory"
     r"|[Pp]ermission denied|not installed"
     r"|ECONNREFUSED|[Cc]onnection refused|unrecognized (?:option|argument)|[Uu]nknown (?:option"
@@ -74,24 +75,24 @@ _ENVIRONMENT = re.compile(
     r"|table|column)|timed out"
     r"|authentication|credentials|version|not a git repository|pathspec|nothing to commit|lock",
 )
-_OPTION = re.compile(
+_OPTION = regex(
     r"(?:unknown|unrecognized|invalid|unexpected|illegal|no such)[\w ]{0,12} (?:flag|option"
     r"|argument)s?\b"
     r"(?:[^\w-]{1,4}(?P<option>--?[A-Za-z][\w-]*))?",
     re.IGNORECASE,
 )
-_SUBCOMMAND = re.compile(
+_SUBCOMMAND = regex(
     r"(?:unknown|unrecognized|invalid|no such) (?:sub)?command\b[^\w-]{0,4}(?P<word>[\w:-]+)",
     re.IGNORECASE,
 )
 ABSENT_WORDS = ("not found", "not be found", "not recognized as")
 """One of these stands in every error that names a program which is not there."""
-_ABSENT_PROGRAM = re.compile(
+_ABSENT_PROGRAM = regex(
     r"command not found: ([\w.+-]{1,80})|([\w.+-]{1,80}): (?:command )?not found\b"
     r"|command '([\w.+-]{1,80})' could not be found"
     r"|'([\w.+-]{1,80})' is not recognized as|\"([\w.+-]{1,80})\": executable file not found"
 )
-_PASSING = re.compile(
+_PASSING = regex(
     r"could not write index|index\.lock|another git process|temporarily unavailable|connection "
     r"(?:reset|timed out)"
     r"|TLS handshake|rate limit|too many requests|\b50[234]\b|could not resolve host|network is "
@@ -111,24 +112,24 @@ _HARNESS = (
     "requires approval", "require approval", "requires permission", "was rejected",
     "permission to use", "hook error", "blocked by hook", "eisdir", "matches of the string",
 )  # fmt: skip
-_CHANGED = re.compile(
+_CHANGED = regex(
     r"modified since (?:it was )?(?:last )?read|has been (?:unexpectedly )?modified|changed on "
     r"disk",
     re.IGNORECASE,
 )
-_ABSENT = re.compile(
+_ABSENT = regex(
     r"(?:File|Path|path) does not exist|ENOENT|No such file|file not found|cannot find the file",
     re.IGNORECASE,
 )
 _VARIES: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"\x1b\[[\d;]*m"), ""),
-    (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*|\b\d\d:\d\d:\d\d\S*"), "TIME"),
-    (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-\S{22,}\b|\b0x[0-9a-f]+\b"
+    (regex(r"\x1b\[[\d;]*m"), ""),
+    (regex(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*|\b\d\d:\d\d:\d\d\S*"), "TIME"),
+    (regex(r"\b[0-9a-f]{8}-[0-9a-f]{4}-\S{22,}\b|\b0x[0-9a-f]+\b"
                 r"|\b(?=[0-9a-f]*\d)[0-9a-f]{7,64}\b", re.IGNORECASE), "ID"),
-    (re.compile(r"(?:[A-Za-z]:)?(?:/|\./|\.\./)(?:[\w.@+-]+/)*([\w.@+-]+)"), r"\1"),
-    (re.compile(r"(current branch )\S+"), r"\1NAME"),
-    (re.compile(r"\d+"), "N"),
-    (re.compile(r"\s+"), " "),
+    (regex(r"(?:[A-Za-z]:)?(?:/|\./|\.\./)(?:[\w.@+-]+/)*([\w.@+-]+)"), r"\1"),
+    (regex(r"(current branch )\S+"), r"\1NAME"),
+    (regex(r"\d+"), "N"),
+    (regex(r"\s+"), " "),
 )  # fmt: skip
 _HEAD, _TAIL = 600, 2_000
 
@@ -303,7 +304,7 @@ def is_absent(text: str) -> bool:
 
 
 def _one_of(*alternatives: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
-    return re.compile("|".join(alternatives), flags)
+    return regex("|".join(alternatives), flags)
 
 
 # One look that spares most lines the patterns below.
@@ -313,23 +314,23 @@ _HINT = _one_of(
     r"refused|timed? ?out|invalid|unable|✘|\*\* \(|ENOENT|EACCES|assert|is required|not formatted",
 )
 _RANKED = (
-    re.compile(
+    regex(
         r"(?:[\w.]{1,80}\.)?[A-Z]\w{0,60}(?:Error|Exception|Warning|Fault|Interrupt|Exit)\b[:( "
         r"].{0,300}"
     ),
-    re.compile(r"(?i).{0,60}\berror(?:\[\w{1,12}\]|\s\w{2,4}\d{2,6})?\s?: .{1,300}"),
-    re.compile(r"\*\* \(\w.{1,300}"),
-    re.compile(
+    regex(r"(?i).{0,60}\berror(?:\[\w{1,12}\]|\s\w{2,4}\d{2,6})?\s?: .{1,300}"),
+    regex(r"\*\* \(\w.{1,300}"),
+    regex(
         r"(?i)(?:fatal|panic|npm err!|e:|err!?|\[error\]|✘|× |failed|failure|aborted|rejected)[:! "
         r"].{1,300}"
     ),
-    re.compile(
+    regex(
         r"(?i).{0,160}(?:no such file|not found|permission denied|cannot |could not |undefined "
         r"|refused|timed out"
         r"|unable to |must be |is required|not formatted|does not exist|beyond a symbolic|is not "
         r"a).{0,200}"
     ),
-    re.compile(r"(?i).{0,160}(?:\bfail|\berror|exception|invalid|assertion).{0,200}"),
+    regex(r"(?i).{0,160}(?:\bfail|\berror|exception|invalid|assertion).{0,200}"),
 )
 _BORING = _one_of(
     r"\b(?:0 (?:errors?|failures?|failed|warnings?)|no (?:errors?|issues|problems)|failures?: 0"

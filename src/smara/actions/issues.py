@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 from xml.etree import ElementTree
 
 from smara.actions.failures import ends_of
 from smara.actions.reports import failed_tests, read_test_run
+from smara.core.startup.record import dataclass, field
+from smara.core.startup.regex import regex
 
 _MOST_TEXT = 400_000
 _MOST_ISSUES = 200
@@ -44,46 +45,44 @@ _SEVERITY = (
     r"critical|blocker|blocking|severe|high|major|medium|moderate|minor|low|trivial|info|nit"
     r"|warn(?:ing)?|error|bug|issue|fail(?:ed|ure)?|convention|refactor|[ps][0-4]|must[- ]fix"
 )
-_TAG = re.compile(
+_TAG = regex(
     rf"(?:[\[(<*_`]{{1,3}}\s*(?:{_SEVERITY})\s*[\])>*_`]{{1,3}}:?|\[[^\]\s/.]{{2,14}}\](?=\s)"
     rf"|(?:{_SEVERITY})(?:\[\w+\])?\s*\d*\s*(?::|[-–—]\s)"
     r"|[^\w\s`'\"./\\@(\[*>=|&-]{1,2}(?=\s))\s*",
     re.IGNORECASE,
 )
-_ITEM = re.compile(
+_ITEM = regex(
     r"^(?P<indent>\s*)(?:(?P<heading>#{1,6})\s+|(?P<mark>[-*+•]|\(?\d{1,3}[.)])\s+)"
     r"(?:\[(?P<box>[ xX])\]\s*)?(?P<rest>\S.*)"
 )
-_FIELD = re.compile(
-    r"^[\s>*_•-]*(?P<name>[A-Za-z][A-Za-z _-]{1,20}?)[*_ ]*:[*_]*(?:\s+|$)(?P<value>.*)"
-)
+_FIELD = regex(r"^[\s>*_•-]*(?P<name>[A-Za-z][A-Za-z _-]{1,20}?)[*_ ]*:[*_]*(?:\s+|$)(?P<value>.*)")
 _EXTENSION = (
     r"(?:pyi?|[cm]?[jt]sx?|go|rs|exs?|erl|java|kts?|scala|rb|php|sql|css|scss|html?|vue|svelte|c|h"
     r"|cc|cpp|hpp|cs|swift|m|sh|bash|ya?ml|toml|json|tf|proto|lua|dart|md|r|pl|ini|cfg|xml|gradle)"
 )
 _LINE_WORD = r"(?:at |on |around |in |near )?(?:lines?|ligne|Zeile|línea|L)\.?\s?"
-_PLACE = re.compile(
+_PLACE = regex(
     rf"(?P<path>(?:[A-Za-z]:\\|\.{{0,2}}/)?(?:[\w.@+~-]+[/\\])*[\w@+.-]*\w\.{_EXTENSION}\b"
     r"|(?:[\w.@+-]+/)+(?:Dockerfile|Makefile|[\w@+-]+))"
     r"(?P<test>(?:::\w[\w\[\]:.-]*)+)?"
     rf"[`*_]*(?:\s*(?:[:(#,]\s*(?:{_LINE_WORD})?|(?:{_LINE_WORD}))(?P<line>\d{{1,6}})"
     r"(?:\s?[-–,:]\s?\d+)*\)?)?"
 )  # fmt: skip
-_BARE_LINE = re.compile(
+_BARE_LINE = regex(
     r"^\s+(?P<at>\d{1,6})(?::\d+)?\s{2,}(?P<said>\S.*)"
     rf"|^\s*(?:[-*•]\s+)?[*_`(]*(?:{_LINE_WORD})(?P<line>\d{{1,6}})[^:\w]*(?:\d+)?[^:\w]*:?[*_`)]*\s*"
     r"(?P<rest>\S.*)",
     re.IGNORECASE,
 )
-_ARROW = re.compile(r"^\s*(?:-->|→|at\b|in\b)", re.IGNORECASE)
-_RULE = re.compile(r"[\s|:=~_*`+.^-]*|\s*\d*\s*\|.*|\s*= (?:note|help):.*")
-_NEWS_OF_NOTHING = re.compile(
+_ARROW = regex(r"^\s*(?:-->|→|at\b|in\b)", re.IGNORECASE)
+_RULE = regex(r"[\s|:=~_*`+.^-]*|\s*\d*\s*\|.*|\s*= (?:note|help):.*")
+_NEWS_OF_NOTHING = regex(
     r"✅|✔|☑|\b(?:passed|passing|lgtm|all good|looks (?:good|fine|nice)|no (?:issues?|problems?"
     r"|errors?|failures?|findings?)|succe(?:ss|eded)|0 (?:errors?|failed|failures?|problems?)"
     r"|(?:found )?\d+ (?:errors?|problems?|issues?|warnings?|findings?))\b",
     re.IGNORECASE,
 )
-_FENCE = re.compile(r"^\s*(?:```|~~~)")
+_FENCE = regex(r"^\s*(?:```|~~~)")
 
 
 @dataclass(frozen=True, slots=True)

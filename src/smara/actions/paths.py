@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from smara.core.git import find_repository
 from smara.core.paths import is_test_path
+from smara.core.startup.regex import regex
 
 _REMEMBERED = 4_096
 """A session touches the same files again and again."""
@@ -49,22 +50,22 @@ _MANIFESTS = frozenset(
         "pom.xml", "build.gradle", "build.gradle.kts", "requirements.txt", "composer.json",
     }
 )  # fmt: skip
-_CONFIG = re.compile(
+_CONFIG = regex(
     r"(?:^|/)(?:\.github/|\.gitlab-ci|\.circleci/|config/)|(?:^|/)(?:tsconfig|vite|webpack|jest"
     r"|babel|rollup|eslint|"
     r"tailwind|next|nuxt|playwright|vitest)[\w.-]*\.(?:json|[cm]?[jt]s)$|\.(?:toml|ini|cfg|conf)$"
     r"|\.config\.[cm]?[jt]s$",
     re.IGNORECASE,
 )
-_LOCK = re.compile(
+_LOCK = regex(
     r"(?:^|/)(?:package-lock\.json|yarn\.lock|pnpm-lock\.yaml|poetry\.lock|uv\.lock|cargo\.lock"
     r"|go\.sum"
     r"|mix\.lock|gemfile\.lock|composer\.lock)$",
     re.IGNORECASE,
 )
-_DRIVE = re.compile(r"[A-Za-z]:(?:/|$)")
-_PROSE = re.compile(r"\.(?:md|rst|txt|adoc)$", re.IGNORECASE)
-_SOURCE = re.compile(
+_DRIVE = regex(r"[A-Za-z]:(?:/|$)")
+_PROSE = regex(r"\.(?:md|rst|txt|adoc)$", re.IGNORECASE)
+_SOURCE = regex(
     r"\.(?:py|pyi|[cm]?[jt]sx?|go|rs|java|kts?|c|cc|cpp|h|hpp|cs|rb|php|exs?|erl|swift|scala|clj"
     r"|hs|ml|lua|sh|sql|vue"
     r"|svelte|dart|zig|heex|html|css|scss|proto|graphql|tf)$",

@@ -8,22 +8,23 @@ from dataclasses import replace
 
 from smara.actions.failures import is_environment, telling_line
 from smara.actions.models import FailedTest, TestRun
+from smara.core.startup.regex import regex
 
-_RED = re.compile(
+_RED = regex(
     r"\b[1-9]\d* (?:failed|failing|failures?|errors?)\b|^FAIL(?:ED|:)?\b|--- FAIL|test result: "
     r"FAILED|Tests:.*\bfailed"
     r"|AssertionError|assertion .*failed|FAILED \(",
     re.MULTILINE | re.IGNORECASE,
 )
-_GREEN = re.compile(
+_GREEN = regex(
     r"\b\d+ (?:passed|passing|tests?, 0 failures)\b|^OK\b|test result: ok|^ok\s+\S+|All tests "
     r"passed|\b0 fail(?:ed"
     r"|ures|ing)?\b",
     re.MULTILINE | re.IGNORECASE,
 )
-_ERRORS_ALONE = re.compile(r"\b[1-9]\d* errors? in [\d.]+s\b|errors? during collection")
-_RAN = re.compile(r"\b\d+ (?:passed|failed)\b")
-_NO_TESTS = re.compile(r"no tests (?:ran|found|collected)|collected 0 items", re.IGNORECASE)
+_ERRORS_ALONE = regex(r"\b[1-9]\d* errors? in [\d.]+s\b|errors? during collection")
+_RAN = regex(r"\b\d+ (?:passed|failed)\b")
+_NO_TESTS = regex(r"no tests (?:ran|found|collected)|collected 0 items", re.IGNORECASE)
 _SUMMARY = 1_200
 """Where a test run says how it went: at its end."""
 
@@ -65,34 +66,34 @@ def are_tests_green(output: str, failed: bool) -> bool | None:
 _MOST = 12
 _LINES: tuple[re.Pattern[str], ...] = (
     # pytest
-    re.compile(r"^(?:FAILED|ERROR) (?P<name>[\w./\\-]+(?:::[^\s]+)+)(?: - (?P<why>.+))?$",
+    regex(r"^(?:FAILED|ERROR) (?P<name>[\w./\\-]+(?:::[^\s]+)+)(?: - (?P<why>.+))?$",
     re.MULTILINE),
-    re.compile(r"^\s*--- FAIL: (?P<name>\S+)[^\n]*"
+    regex(r"^\s*--- FAIL: (?P<name>\S+)[^\n]*"
                r"(?:\n\s+(?P<path>[\w./-]+_test\.go):\d+:[ \t]*(?P<why>[^\n]{0,240})"
                # go, testify
                r"(?:\n\s+Error Trace:[^\n]*\n\s+Error:\s+(?P<wanted>[^\n]{3,240}))?)?",
                    re.MULTILINE),
-    re.compile(r"^error: (?P<why>[^\n]{3,240})\n(?:[^\n]*\n){0,40}?"
+    regex(r"^error: (?P<why>[^\n]{3,240})\n(?:[^\n]*\n){0,40}?"
                r"\(fail\) (?P<name>[^\n]{3,160}?)(?: \[[\d.]+m?s\])?$", re.MULTILINE),  # bun
-    re.compile(r"^test (?P<name>[\w:]+) \.\.\. FAILED(?P<why>)", re.MULTILINE),  # cargo
+    regex(r"^test (?P<name>[\w:]+) \.\.\. FAILED(?P<why>)", re.MULTILINE),  # cargo
     # jest
-    re.compile(r"^\s*● (?P<name>[^\n]{3,160} › [^\n]{2,160})\n+\s*(?P<why>[^\n]{0,240})",
+    regex(r"^\s*● (?P<name>[^\n]{3,160} › [^\n]{2,160})\n+\s*(?P<why>[^\n]{0,240})",
     re.MULTILINE),
     # vitest
-    re.compile(r"^ (?:FAIL|×)\s+(?P<name>\S+ > [^\n]{2,160})\n+\s*(?P<why>[^\n]{0,240})",
+    regex(r"^ (?:FAIL|×)\s+(?P<name>\S+ > [^\n]{2,160})\n+\s*(?P<why>[^\n]{0,240})",
     re.MULTILINE),
-    re.compile(r"^(?:FAIL|ERROR): (?P<name>\w+ \([\w.]+\))(?P<why>)", re.MULTILINE),  # unittest
-    re.compile(r"^\s*\d+\) test (?P<name>[^\n]{3,160} \([\w.]+\))"
+    regex(r"^(?:FAIL|ERROR): (?P<name>\w+ \([\w.]+\))(?P<why>)", re.MULTILINE),  # unittest
+    regex(r"^\s*\d+\) test (?P<name>[^\n]{3,160} \([\w.]+\))"
                r"\n\s+(?P<path>\S+:\d+)\n\s+(?P<why>[^\n]{0,240})", re.MULTILINE),  # ExUnit
 )  # fmt: skip
-_LOOSE = re.compile(
+_LOOSE = regex(
     r"^\s{0,6}\d{1,4}\) (?:test )?(?P<mocha>[^\n]{3,160})|^\s{0,4}[●✕×✗] (?P<jest>[^\n]{3,160})"
     r"|^rspec (?P<rspec>\./\S{1,160})|^\s{0,4}FAIL\s{1,4}(?P<file>\S{1,160})"
     r"|^FAILED (?P<path>\S{1,200}/\S{1,200})",
     re.MULTILINE,
 )
 """Lines that name a test or a file, read where no line gives a reason."""
-_REASON = re.compile(r"^E\s+(?P<why>\w*(?:Error|Exception|assert)\b.{0,240})$", re.MULTILINE)
+_REASON = regex(r"^E\s+(?P<why>\w*(?:Error|Exception|assert)\b.{0,240})$", re.MULTILINE)
 
 
 def failed_tests(output: str) -> list[FailedTest]:
@@ -116,7 +117,7 @@ def failed_tests(output: str) -> list[FailedTest]:
     return list(found.values())[:_MOST]
 
 
-_SUMMARY_LINE = re.compile(
+_SUMMARY_LINE = regex(
     # pytest
     r"(?:=+ )?(?:\d+ failed, )?\d+ (?:passed|failed|error|errors|skipped|xfailed"
     r"|deselected)\b.{0,120}"
@@ -131,14 +132,14 @@ _SUMMARY_LINE = re.compile(
     r"|(?:Passed|Failed)!\s{1,3}- Failed:.{1,100}"  # dotnet
     r"|(?:ok|FAIL|---)\s{1,4}[\w./-]{1,120}\s{1,4}(?:\(cached\)|\d[\d.]{0,8}s).{0,60}"  # go
 )
-_COVERAGE = re.compile(
+_COVERAGE = regex(
     r"(?:TOTAL\s.{1,60}|All files\s{0,8}\|.{1,60}|(?:Total "
     r")?[Cc]overage:?.{0,20})\b\d{1,3}(?:\.\d{1,3})?\s?%?.{0,30}"
 )
-_COUNTS = re.compile(
+_COUNTS = regex(
     r"(\d{1,9}) (passed|failed|failures?|tests?|passing|failing|errors?|examples?|skipped|total)"
 )
-_BAD = re.compile(
+_BAD = regex(
     r"\b[1-9]\d{0,8} (?:failed|failures?|failing|errors?)\b|Failures: [1-9]|Errors: [1-9]"
     r"|\(failures=|\(errors=|Failed: {1,6}[1-9]|^FAIL\b|FAILED"
 )
@@ -185,7 +186,7 @@ def read_test_run(lines: Sequence[str]) -> TestRun | None:
     )
 
 
-_RED_COUNT = re.compile(r"fail|error")
+_RED_COUNT = regex(r"fail|error")
 
 
 def count_tests(output: str, is_green: bool) -> str:

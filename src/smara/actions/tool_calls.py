@@ -5,7 +5,6 @@ Agents read a file with Read, cat or sed -n: each becomes the same action.
 
 from __future__ import annotations
 
-import re
 import shlex
 from functools import lru_cache
 
@@ -13,18 +12,19 @@ from smara.actions.commands import read_command
 from smara.actions.models import Action, Command, Verb
 from smara.actions.paths import project_path
 from smara.core.events import HostEvent
+from smara.core.startup.regex import regex
 from smara.secrets import redact
 
 PLAN_LISTS = frozenset({"TodoWrite", "update_plan", "todo_write", "write_todos", "todowrite"})
 """Tools that write a whole plan."""
 PLAN_MAKES, PLAN_CHANGES = "TaskCreate", "TaskUpdate"
 """Tools that make or change one item of a plan."""
-_IN_PLACE = re.compile(r"\bsed\s+(?:-\w+\s+)*-i\S*\s")
-_WRITTEN = re.compile(
+_IN_PLACE = regex(r"\bsed\s+(?:-\w+\s+)*-i\S*\s")
+_WRITTEN = regex(
     r"(?:^|[;&\s])(?:cat|tee|echo|printf)\b[^|;&\n]*?>{1,2}\s*([\w./@+-]+)"
     r"|\btee\s+(?:-a\s+)?([\w./@+-]+)"
 )
-_RANGE = re.compile(r"^['\"]?[\d,$p]+['\"]?$")
+_RANGE = regex(r"^['\"]?[\d,$p]+['\"]?$")
 _MOST_FILES = 20
 _REDACTED = 4_000
 

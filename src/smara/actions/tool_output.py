@@ -11,24 +11,26 @@ import json
 import re
 from collections.abc import Mapping
 
+from smara.core.startup.regex import regex
+
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 
 if TYPE_CHECKING:
     from typing import Any
 
-_STATEMENT = re.compile(
+_STATEMENT = regex(
     r"^[^\w\n]{0,3}(?:process exited with code|(?:(?:error:? )?command failed with )?exit (?:code"
     r"|status)|exited with(?: code| status)?|return code|exit_code)[:= ]{1,3}(-?\d{1,10})"
     r"[^\w\n]{0,3}$",
     re.IGNORECASE | re.MULTILINE,
 )
 """A whole line that says nothing but the code."""
-_OUTPUT_MARK = re.compile(r"^(?:Output|Total output lines):", re.MULTILINE)
+_OUTPUT_MARK = regex(r"^(?:Output|Total output lines):", re.MULTILINE)
 _REPORTS = ("Command: ", "Output: ", "Stdout: ")
 """The openings of a report that has a command, its output and its exit code, line by line."""
-_CLOSING = re.compile(r"\n?<(?:shellId: \w+ completed|exited) with exit code (-?\d+)>\s*\Z")
+_CLOSING = regex(r"\n?<(?:shellId: \w+ completed|exited) with exit code (-?\d+)>\s*\Z")
 """How Copilot CLI ends the output of a command."""
-_TAG = re.compile(r"<exit_code>(-?\d{1,10})</exit_code>|[\"']exit_?code[\"']: ?(-?\d{1,10})", re.I)
+_TAG = regex(r"<exit_code>(-?\d{1,10})</exit_code>|[\"']exit_?code[\"']: ?(-?\d{1,10})", re.I)
 _HEADING_CHARACTERS = 400
 _END_CHARACTERS = 300
 _MOST_JSON = 2_000_000
@@ -124,9 +126,9 @@ REFUSAL = "The user doesn't want to proceed with this tool use"
 """How the result of a call begins that its user did not allow; no hook runs for it."""
 PERSISTED = "<persisted-output>"
 """How a result begins whose output was so long that the host put it into a file."""
-_WRAPPED = re.compile(r"\A\s*<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z", re.S)
+_WRAPPED = regex(r"\A\s*<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z", re.S)
 """What Gemini CLI puts around whatever a tool brought from outside."""
-_HEADING = re.compile(
+_HEADING = regex(
     r"(?:(?:Chunk ID|Exit code|Wall time|Process exited|Original token "
     r"count)[^\n]{0,100}\n){1,6}Output:\n"
 )
@@ -135,9 +137,9 @@ _ERROR_TAGS = ("<tool_use_error>", "</tool_use_error>")
 """What Claude Code puts around an error in a transcript, and leaves out in a hook."""
 _BACKGROUND = "Command running in background with ID: "
 """What Claude Code writes in the place of an output that is not there yet."""
-_LINE_NUMBERS = re.compile(r"^ *\d+[→\t]", re.M)
-_REMINDER = re.compile(r"\n\n<system-reminder>.*\Z", re.S)
-_NUMBERS = re.compile(r"\n(?:Process Group PGID|Background PIDs): [\d, ]+(?=\n|\Z)")
+_LINE_NUMBERS = regex(r"^ *\d+[→\t]", re.M)
+_REMINDER = regex(r"\n\n<system-reminder>.*\Z", re.S)
+_NUMBERS = regex(r"\n(?:Process Group PGID|Background PIDs): [\d, ]+(?=\n|\Z)")
 """Lines that differ from run to run, so that one error would look like many."""
 
 

@@ -14,7 +14,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import combinations, pairwise
 from typing import Literal, NamedTuple
@@ -30,6 +29,8 @@ from smara.commits.lines import standing_shares
 from smara.commits.message import read_commit, subject_of
 from smara.core.extract import word_set
 from smara.core.git import find_repository, git_text
+from smara.core.startup.record import dataclass, field, replace
+from smara.core.startup.regex import regex
 from smara.errors import InvalidInputError
 from smara.knowledge.models import Evidence, MemorySource, MemoryType, NewMemory, TypedMemory
 from smara.memory import Memory
@@ -189,7 +190,7 @@ MOST_FILES = 20
 # say is past.
 MOST_YEARS = 6
 _YEAR_MS = 365 * 86_400_000
-_NOT_CODE = re.compile(
+_NOT_CODE = regex(
     r"(?:^|/)(?:docs?|documentation|examples?|samples?|\.github|\.circleci|\.azure|changelog\.d"
     r"|changes|news|changelog"
     r"|licenses?|scripts?|ci|hack|locale|translations?|i18n|fixtures?|snapshots?|__snapshots__"
@@ -202,7 +203,7 @@ _NOT_CODE = re.compile(
     r"|\.gitignore|\.gitattributes|\.mailmap|\.editorconfig|Makefile|Dockerfile)$",
     re.IGNORECASE,
 )
-_TEST = re.compile(
+_TEST = regex(
     r"(?:^|/)(?:[^/]*-)?(?:tests?|testing|spec|specs|__tests__|e2e|bench\w*|perf)/|^t/|(?:^"
     r"|/)(?:test_[^/]*|conftest)\.py$"
     r"|(?:^|/)[^/]*(?:_test|\.test|\.spec|-test|Test|Tests|IT|_spec)\.\w+$"
@@ -260,13 +261,13 @@ MOST_FIXES_READ = 3_000
 _MOST_FILES = 4
 _USUAL_SHARE = 0.3
 _DAY_MS = 86_400_000
-_FIX = re.compile(
+_FIX = regex(
     r"^(?:\[[^\]]{1,30}\]\s*)?(?:fix(?:e[sd])?\b(?!ture)|bug ?fix|hot ?fix|repair|mend"
     r"|correct(?:ed|s)?\b"
     r"|resolve[sd]?\b|regression|follow[- ]up|really|actually)",
     re.I,
 )
-_NOT_A_FIX = re.compile(
+_NOT_A_FIX = regex(
     r"\b(?:typos?|docs?|documentation|docstrings?|comments?|spelling|grammar|lint\w*|format\w*"
     r"|style|flake8|tests?|"
     r"flaky|ci|build|links?|warnings?|mypy|types?|typing|annotations?|whitespace|indent\w*"
@@ -274,14 +275,14 @@ _NOT_A_FIX = re.compile(
     r"version|wording|example|occurr?ences|lints?|phpstan|psalm|eslint|clippy)\b",
     re.I,
 )
-_WORD = re.compile(r"[a-z_][a-z0-9_]{3,}")
+_WORD = regex(r"[a-z_][a-z0-9_]{3,}")
 _COMMON = word_set(
     "fixed fixes when with from that this into some wrong correct corrected handling error errors "
     "crash issue issues"
     " problem case cases regression properly using used after before which should missing support "
     "make made"
 )
-_MENDS = re.compile(
+_MENDS = regex(
     r"\b(?:regression (?:in|from|of|introduced)|broken (?:in|by|since)|introduced (?:in|by)"
     r"|follow(?:s|ed|ing)?[- ]?up"
     r" (?:to|on|of)|fixes:?|bug in|caused by) (?:commit )?[0-9a-f]{7,40}\b",

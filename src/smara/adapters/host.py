@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any, Literal, NamedTuple
 from smara.adapters.lines import JsonLine, decode, read_lines
 from smara.core.events import Kind
 from smara.core.git import find_repository
+from smara.core.startup.record import dataclass, field
 from smara.environment import home_of
 from smara.errors import SmaraError
 

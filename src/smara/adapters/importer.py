@@ -13,7 +13,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
@@ -34,6 +33,7 @@ from smara.adapters.records import Counted, Imported, Progress, Record
 from smara.adapters.replay import Learner, LearnReport
 from smara.core.git import find_repository
 from smara.core.scope import DEFAULT_PROJECT, is_id
+from smara.core.startup.record import dataclass, field, replace
 from smara.errors import DatabaseError, InvalidInputError, SmaraError
 from smara.memory import Memory
 from smara.messages.models import NewMessage, NewThread, Pointer

@@ -10,17 +10,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from smara.core.files import read_regular
+from smara.core.startup.record import dataclass, field
+from smara.core.startup.regex import regex
 from smara.errors import InvalidInputError, SmaraError
 
 _SPACE = " \t\r\n\ufeff"
-_GAP = re.compile(r"(?:[ \t\r\n\ufeff]|//[^\n]*\n?|/\*.*?\*/)*", re.DOTALL)
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_INDENTED = re.compile(r"^([ \t]+)(?!\*|//|/\*)\S", re.MULTILINE)
-_SCALAR = re.compile(r"[^,\]}/ \t\r\n]*")
+_GAP = regex(r"(?:[ \t\r\n\ufeff]|//[^\n]*\n?|/\*.*?\*/)*", re.DOTALL)
+_STRING = regex(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_INDENTED = regex(r"^([ \t]+)(?!\*|//|/\*)\S", re.MULTILINE)
+_SCALAR = regex(r"[^,\]}/ \t\r\n]*")
 _DEEPEST = 200
 
 

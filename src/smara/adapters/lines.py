@@ -21,7 +21,6 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -30,6 +29,8 @@ from typing import IO, Any
 from smara.adapters.records import Counted, Progress
 from smara.config import Settings
 from smara.core.files import open_regular, read_regular
+from smara.core.startup.record import dataclass
+from smara.core.startup.regex import regex
 from smara.errors import InvalidInputError, MissingExtraError, NotFoundError
 
 # Room for a message of 64 MiB together with its JSON escapes.
@@ -245,8 +246,8 @@ def _split(stream: io.BufferedReader, max_line_bytes: int) -> Iterator[FileLine]
 
 MAX_DEPTH = 100
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_SURROGATE = regex("[\ud800-\udfff]")
+_ESCAPED_SURROGATE = regex(r"\\u[dD][89a-fA-F]")
 _PADDING = "\x00 \t\r\n\ufeff"
 _LATEST_MS = 253_402_300_799_999  # the last millisecond of the year 9999
 
@@ -405,7 +406,7 @@ def milliseconds(value: Any) -> int | None:
 MAX_DOCUMENT_BYTES = 256 * 1024 * 1024
 
 _HEAD_BYTES = 4096
-_GAP = re.compile(r"[\s,]*")
+_GAP = regex(r"[\s,]*")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ importing a file again stores nothing twice.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from smara.core.startup.record import dataclass, replace
+from smara.core.startup.regex import regex
 from smara.messages.models import NewMessage, NewThread, Part, Role
 from smara.secrets import redact
 
@@ -31,7 +31,7 @@ def shorten_title(text: str) -> str:
 Progress = Callable[[int, int], None]
 
 MAX_ID_CHARS = 200
-UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+UUID = regex(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)

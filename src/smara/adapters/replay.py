@@ -8,7 +8,6 @@ bounded; what it skips is reported and is learned by importing again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from typing import Any
 
 from smara.actions.intake import SILENT_SESSION_MS
@@ -19,6 +18,7 @@ from smara.adapters.records import Imported, Record
 from smara.behavior.store import by_session
 from smara.core.clock import Clock, SystemClock
 from smara.core.events import HostEvent, Kind, event_key
+from smara.core.startup.record import dataclass, field, fields
 from smara.core.tool_names import tool_arguments, tool_name
 from smara.errors import NotFoundError, SmaraError
 from smara.memory import Memory

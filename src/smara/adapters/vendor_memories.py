@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -30,6 +29,8 @@ from smara.adapters.readers.gemini import project_root_of
 from smara.adapters.readers.opencode import read_object
 from smara.adapters.records import Progress
 from smara.core.git import find_repository
+from smara.core.startup.record import dataclass, replace
+from smara.core.startup.regex import regex
 from smara.errors import InvalidInputError
 from smara.knowledge.models import MemoryType
 from smara.memory import Memory
@@ -130,21 +131,21 @@ def _real(path: Path) -> str:
 BelongsHere = Callable[[str], bool]
 
 _LONGEST = 1_900
-_CONTINUES = re.compile(
+_CONTINUES = regex(
     r"^\**(?:why|how to apply|reason|when to apply|impact|example)\b\**\s*:", re.IGNORECASE
 )
-_TYPE = re.compile(r"^\s*type:\s*[\"']?(\w+)", re.MULTILINE)
-_INDEX_LINE = re.compile(r"^\s*[-*] \[[^\]]+\]\([^)\s]+\.md\)")
+_TYPE = regex(r"^\s*type:\s*[\"']?(\w+)", re.MULTILINE)
+_INDEX_LINE = regex(r"^\s*[-*] \[[^\]]+\]\([^)\s]+\.md\)")
 _TYPES: dict[str, MemoryType] = {"user": "preference", "feedback": "preference"}
-_ADDED = re.compile(r"^##\s+Gemini Added Memories\s*$", re.IGNORECASE)
-_HEADING = re.compile(r"^(#{1,6})\s+(.*)$")
-_CWD = re.compile(r"\bcwd=[\"'`]?((?:/|~|[A-Za-z]:\\)[^\s;,)\"'`]*)")
-_TASKS = re.compile(r"\s*(?:\[Task \d+\])+\s*$")
+_ADDED = regex(r"^##\s+Gemini Added Memories\s*$", re.IGNORECASE)
+_HEADING = regex(r"^(#{1,6})\s+(.*)$")
+_CWD = regex(r"\bcwd=[\"'`]?((?:/|~|[A-Za-z]:\\)[^\s;,)\"'`]*)")
+_TASKS = regex(r"\s*(?:\[Task \d+\])+\s*$")
 _CODEX_SECTIONS: tuple[tuple[str, MemoryType], ...] = (
     ("user preferences", "preference"), ("failures and how to do differently", "gotcha"),
 )  # fmt: skip
 _CODEX_LEFT = ("rollout_summary_files", "keywords")
-_CODEX_FIELDS = re.compile(
+_CODEX_FIELDS = regex(
     r"^(?:scope|applies_to|description|keywords|rollout_summary_files|updated_at):", re.I
 )
 

@@ -12,21 +12,22 @@ from typing import Literal, NamedTuple
 from smara.behavior import cues
 from smara.behavior.scratchpad import quote
 from smara.commits.message import CommitText, read_commit, subject_of
+from smara.core.startup.regex import regex
 
-_AREA = re.compile(r"^[\w./ -]{1,30}: ")
-_LETTERS = re.compile(r"[^\W\d_]{2,}")
+_AREA = regex(r"^[\w./ -]{1,30}: ")
+_LETTERS = regex(r"[^\W\d_]{2,}")
 _LEAST, _MOST_OF_ONE, MOST = 45, 320, 420
 _LEAST_SUBJECT_WORDS, _LEAST_WORDS, _LEAST_WORDS_OF_AN_AIM = 3, 6, 9
 _LEAST_OWN_WORDS = 3
-_ADDRESS = re.compile(r"https?://\S+", re.IGNORECASE)
-_PROBLEM = re.compile(r"problem: ", re.IGNORECASE)
-_FIX = re.compile(r"(?:\w+(?:\([^)]*\))?!?: )?fix(?:e[sd])?\b", re.IGNORECASE)
-_WHY = re.compile(
+_ADDRESS = regex(r"https?://\S+", re.IGNORECASE)
+_PROBLEM = regex(r"problem: ", re.IGNORECASE)
+_FIX = regex(r"(?:\w+(?:\([^)]*\))?!?: )?fix(?:e[sd])?\b", re.IGNORECASE)
+_WHY = regex(
     r"\b(?:because|since|otherwise|to (?:avoid|prevent)|so that|must|never|cannot|as)\b",
     re.IGNORECASE,
 )
-_BREAKING = re.compile(r"^BREAKING[ -]CHANGES?:?\s+(?P<what>.{20,})", re.IGNORECASE)
-_BREAKING_MARK = re.compile(r"^\w+(?:\([^)]*\))?!:")
+_BREAKING = regex(r"^BREAKING[ -]CHANGES?:?\s+(?P<what>.{20,})", re.IGNORECASE)
+_BREAKING_MARK = regex(r"^\w+(?:\([^)]*\))?!:")
 
 
 class Reason(NamedTuple):
@@ -190,23 +191,23 @@ def is_readable(sentence: str, *, is_line: bool = False) -> bool:
     )
 
 
-_REVERT = re.compile(
+_REVERT = regex(
     r"(?:^|[-:—–]\s*|\s)revert(?:ed|s"
     r"|ing)?:?\s+[\"“'](?P<what>.{6,200})[\"”']\.?\s*(?:\([^)]*\))?\s*$",
     re.I,
 )
-_REVERT_OF = re.compile(r"^revert(?:\([^)]{0,60}\))?!?: (?P<what>.{6,200})$", re.I)
-_TAKES_BACK = re.compile(
+_REVERT_OF = regex(r"^revert(?:\([^)]{0,60}\))?!?: (?P<what>.{6,200})$", re.I)
+_TAKES_BACK = regex(
     r"^(?:this )?(?:commit )?(?:partially |mostly |manually )?reverts?(?:ed)? (?:the )?"
     r"(?:commits? |changes? |parts? of )?(?:made (?:in|to) )?(?:r?[0-9a-f]{5,40}\W*(?:and |, )?)+",
     re.I,
 )
-_BECAUSE = re.compile(r"^(?:because|since|as|due to|which|that|until|in favou?r of|it|,)\b", re.I)
-_ONLY_HOW = re.compile(
+_BECAUSE = regex(r"^(?:because|since|as|due to|which|that|until|in favou?r of|it|,)\b", re.I)
+_ONLY_HOW = regex(
     r"^(?:conflicts?|reversing|changes made to|keeps?|kept|thanks|(?:the )?(?:tests?|docs) )", re.I
 )
-_OF_THE_DAY = re.compile(r"\b(?:block the|release|until then|temporar\w+|for the time)\b", re.I)
-_WENT_WRONG = re.compile(
+_OF_THE_DAY = regex(r"\b(?:block the|release|until then|temporar\w+|for the time)\b", re.I)
+_WENT_WRONG = regex(
     r"\bnot\b(?! only)|n't\b|\b(?:unable|flaw\w*|regress\w*|incompatib\w*|concerns?|slow\w*|too"
     r"|fail\w*|never|wrong\w*"
     r"|insufficient|problem\w*|issues?|no longer|complex\w*|confus\w+|surpris\w+|mistake)\b",

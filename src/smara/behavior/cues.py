@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
+from smara.core.startup.regex import regex
+
 
 def _words(*alternatives: str) -> re.Pattern[str]:
-    return re.compile("|".join(alternatives), re.IGNORECASE)
+    return regex("|".join(alternatives), re.IGNORECASE)
 
 
 CAUSE = _words(
@@ -305,9 +307,9 @@ _LISTENED = 4_000
 _MOST = 12
 _AROUND = 400
 _LONGEST_SENTENCE = 360
-_CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'`(¿¡ÀÂÉÈÊÎÔÛÄÖÜ])|(?<=[。！？])|\n+")
-_UNREAL = re.compile(
+_CODE = regex(r"```.*?(?:```|\Z)", re.DOTALL)
+_END = regex(r"(?<=[.!?])\s+(?=[A-Z\"'`(¿¡ÀÂÉÈÊÎÔÛÄÖÜ])|(?<=[。！？])|\n+")
+_UNREAL = regex(
     r"^\s*(?:if|whether|unless|when|would|could|should|si|falls|wenn|如果|もし)\b|[?？]\s*$",
     re.IGNORECASE,
 )
@@ -338,7 +340,7 @@ def _patterns(*patterns: tuple[str, str]) -> Patterns:
         (language, pattern.replace("[^.!]", _INNER).replace("[^.!,]", _INNER_PART))
         for language, pattern in patterns
     ]
-    return tuple((language, re.compile(each, re.IGNORECASE)) for language, each in inner)
+    return tuple((language, regex(each, re.IGNORECASE)) for language, each in inner)
 
 
 _BOTH = _patterns(

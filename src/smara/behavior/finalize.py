@@ -41,6 +41,7 @@ from smara.core import log
 from smara.core.clock import Clock
 from smara.core.escape import from_storable, to_storable
 from smara.core.prompts import load_prompt
+from smara.core.startup.regex import regex
 from smara.database.database import Session
 from smara.environment import patience
 from smara.errors import ConflictError, SmaraError
@@ -84,7 +85,7 @@ class FinalizeRequest(NamedTuple):
 
 
 PROMPTS = Path(__file__).parent / "prompts"
-_NAMED = re.compile(r"`([^`]+)`")
+_NAMED = regex(r"`([^`]+)`")
 NOTHING = "none"
 """The class of what says nothing about the program."""
 CLASSES = (*get_args(ObservationType), NOTHING)
@@ -98,7 +99,7 @@ _SCHEMA = list_schema(
         "class": {"type": "string", "enum": list(CLASSES)},
     }
 )
-_ORDER = re.compile(
+_ORDER = regex(
     r"^\s*(?:ignore|disregard|you must|always run|system:|assistant:)|</?\w+>", re.IGNORECASE
 )
 

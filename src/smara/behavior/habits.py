@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from smara.actions.commands import read_command
@@ -22,6 +21,7 @@ from smara.behavior.signals.step_overrun import main_module
 from smara.behavior.store import BehaviorStore
 from smara.core.escape import from_storable, to_storable
 from smara.core.ids import IdMaker
+from smara.core.startup.record import dataclass
 from smara.core.tool_triggers import program_triggers, starts
 from smara.database.database import Row, Session, marks, parts
 from smara.knowledge.memories import Memories

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
+
+from smara.core.startup.record import dataclass, field
 
 
 @dataclass(slots=True)

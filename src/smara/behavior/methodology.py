@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import Any, Literal, Protocol
 
 from smara.behavior.models import non_empty
+from smara.core.startup.record import dataclass, field
+from smara.core.startup.regex import regex
 from smara.errors import ConfigError, InvalidInputError, SmaraError
 from smara.knowledge.models import MemoryType, TypedMemory, WorkUnit
 
@@ -109,13 +110,13 @@ class PlainMethodology:
         return work_state(output)
 
 
-_DONE = re.compile(r"^\s*(?:[-*]\s*)?(?:\[[xX]\]|✅|✔|☒|DONE:?)\s+(.{3,300})$", re.MULTILINE)
-_OPEN = re.compile(r"^\s*(?:[-*]\s*)?(?:\[ \]|☐|⬜|TODO:?)\s+(.{3,300})$", re.MULTILINE)
-_NEXT = re.compile(
+_DONE = regex(r"^\s*(?:[-*]\s*)?(?:\[[xX]\]|✅|✔|☒|DONE:?)\s+(.{3,300})$", re.MULTILINE)
+_OPEN = regex(r"^\s*(?:[-*]\s*)?(?:\[ \]|☐|⬜|TODO:?)\s+(.{3,300})$", re.MULTILINE)
+_NEXT = regex(
     r"^\s*(?:\*\*)?(?:next(?: steps?)?|then|remaining)(?:\*\*)?\s*:(?:\*\*)?\s*(.{3,300})$",
     re.MULTILINE | re.IGNORECASE,
 )
-_BRANCH = re.compile(r"\b(?:on branch|branch:)\s+([\w./-]{1,100})", re.IGNORECASE)
+_BRANCH = regex(r"\b(?:on branch|branch:)\s+([\w./-]{1,100})", re.IGNORECASE)
 _MOST = 20
 
 

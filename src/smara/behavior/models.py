@@ -7,10 +7,10 @@ memory that the finding would make.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any, Literal, get_args
 
+from smara.core.startup.record import dataclass, field
 from smara.knowledge.gate import SessionType
 from smara.knowledge.models import AddResult, MemorySource, MemoryType
 

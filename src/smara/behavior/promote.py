@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, NamedTuple
 
@@ -20,13 +19,13 @@ from smara.behavior.scratchpad import Pad
 from smara.behavior.signals.co_access import is_implied
 from smara.behavior.signals.registry import draft_of, signal_of
 from smara.behavior.signals.tool_sequence import own_runs
+from smara.core.startup.record import dataclass, replace
+from smara.core.startup.regex import regex
 from smara.core.text import find_words
 from smara.knowledge.gate import LEARNED_PER_SESSION, SessionType
 from smara.knowledge.models import LOCAL_TAINT, Evidence, MemoryType, NewMemory, WorkUnit
 
-_CHANGELOG = re.compile(
-    r"(?:^|/)(?:changelog|changes|history|release[-_]?notes)[^/]*$", re.IGNORECASE
-)
+_CHANGELOG = regex(r"(?:^|/)(?:changelog|changes|history|release[-_]?notes)[^/]*$", re.IGNORECASE)
 ALL: frozenset[str] = frozenset({"*"})
 
 

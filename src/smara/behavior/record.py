@@ -29,6 +29,7 @@ from smara.behavior.scratchpad import (
 from smara.behavior.signals import e2e
 from smara.core.events import HostEvent
 from smara.core.extract import distinct
+from smara.core.startup.regex import regex
 
 _TOGETHER_MS = 15 * 60_000
 """Files that are touched further apart are not touched together."""
@@ -37,20 +38,20 @@ _READ_TOGETHER = 4
 _ANSWER_STEPS = 4
 _SPIKE_TOKENS = 10_000
 _MOST_STARTS = 32
-_IMPORT = re.compile(
+_IMPORT = regex(
     r"^\s*(?:\d+\s*[→|:\t]\s*)?(?:from\s+([\w.]+)\s+import|import\s+([\w.]+)"
     r"|.*?\bfrom\s+['\"]([^'\"]+)['\"]"
     r"|.*?\brequire\(['\"]([^'\"]+)['\"]\)|(?:use|alias|import)\s+([\w:.]+)"
     r"|#include\s+[\"<]([^\">]+))",
 )
 _IMPORTING = ("import", "from ", "require(", "use ", "alias ", "#include")
-_ENDING = re.compile(r"\.(?:[cm]?[jt]sx?|h|hpp|py|css|vue)$")
-_SEPARATOR = re.compile(r"[./:]")
-_FILE_WORD = re.compile(r"[\w./-]*\w\.\w+")
-_FRAMED = re.compile(r"^\s*(?:<([a-z][\w-]{2,40})>.*?</\1>\s*)+", re.DOTALL)
+_ENDING = regex(r"\.(?:[cm]?[jt]sx?|h|hpp|py|css|vue)$")
+_SEPARATOR = regex(r"[./:]")
+_FILE_WORD = regex(r"[\w./-]*\w\.\w+")
+_FRAMED = regex(r"^\s*(?:<([a-z][\w-]{2,40})>.*?</\1>\s*)+", re.DOTALL)
 """What an editor or a host puts before a person's words."""
 _CUES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (cue, re.compile(pattern, re.IGNORECASE))
+    (cue, regex(pattern, re.IGNORECASE))
     for cue, pattern in (
         (
             "review",

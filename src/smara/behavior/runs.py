@@ -5,8 +5,6 @@ Runs are followed from a failure to its fix, with tests, commits and repeated se
 
 from __future__ import annotations
 
-import re
-
 from smara.actions import commands
 from smara.actions.commands import read_commit
 from smara.actions.failures import (
@@ -23,6 +21,7 @@ from smara.actions.reports import are_tests_green, count_tests, failed_tests, ha
 from smara.behavior.ledger import ErrorEntry
 from smara.behavior.scratchpad import QUOTE, EventPlace, OpenFailure, Pad, quote
 from smara.core.events import HostEvent
+from smara.core.startup.regex import regex
 from smara.core.tool_triggers import looks_elsewhere
 from smara.secrets import redact
 
@@ -32,10 +31,10 @@ _FIX_STEPS = 12
 _OPEN_STEPS = 60
 _MOST_BETWEEN = 4
 _CHAIN = 5
-_PATHS = re.compile(r"[\w./@+-]+")
-_MOVES = re.compile(r"^git (?:pull|merge|rebase|stash|cherry-pick|am|apply|reset)\b")
+_PATHS = regex(r"[\w./@+-]+")
+_MOVES = regex(r"^git (?:pull|merge|rebase|stash|cherry-pick|am|apply|reset)\b")
 """Commands after which the files are not those that were tested."""
-_DROPS = re.compile(r"^git (?:revert|rebase)\b|^git reset\b.*(?:--hard|[~^]|\borigin/)")
+_DROPS = regex(r"^git (?:revert|rebase)\b|^git reset\b.*(?:--hard|[~^]|\borigin/)")
 """Commands after which a commit of the session may be gone."""
 _WORK = frozenset({"test", "check"})
 """Commands that take as long as their work takes; others wait for a person's leave, or for a

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -36,6 +35,7 @@ from smara.behavior.ledger import (
     TestEntry,
 )
 from smara.core.extract import shorten
+from smara.core.startup.record import dataclass, field
 from smara.secrets import redact
 
 _MARGIN = 240

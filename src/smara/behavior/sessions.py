@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from smara.actions.intake import IntakeStore
@@ -20,6 +19,7 @@ from smara.core import log
 from smara.core.clock import Clock
 from smara.core.events import HostEvent
 from smara.core.scope import is_id
+from smara.core.startup.record import dataclass, field
 from smara.database.database import Session
 from smara.errors import SmaraError
 

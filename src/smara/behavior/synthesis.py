@@ -7,9 +7,7 @@ examined. Each run happens once, however many workers there are, and is logged.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
@@ -27,6 +25,8 @@ from smara.core import log
 from smara.core.clock import Clock
 from smara.core.escape import from_storable, to_storable
 from smara.core.prompts import load_prompt
+from smara.core.startup.record import dataclass, field
+from smara.core.startup.regex import regex
 from smara.database.database import Session, marks
 from smara.errors import SmaraError
 from smara.knowledge.memories import Memories
@@ -52,7 +52,7 @@ _TYPES: tuple[MemoryType, ...] = (
     "error_pattern",
     "module_insight",
 )
-_NAMED = re.compile(r"`([^`]+)`")
+_NAMED = regex(r"`([^`]+)`")
 _CONFIDENCE = 0.7
 _SCHEMA = list_schema(
     {

@@ -17,20 +17,21 @@ from smara.behavior.methodology import Methodology, WorkUnitResult
 from smara.behavior.models import non_empty
 from smara.behavior.scratchpad import Pad, PlanSize, Todo, quote
 from smara.core.events import HostEvent
+from smara.core.startup.regex import regex
 from smara.knowledge.models import Evidence, NewMemory, TypedMemory, WorkUnit
 from smara.secrets import redact
 
 MOST_WORDS = 3_000
 """So much of an agent's last words is kept, if they hold a list with open boxes."""
 _BOXES = ("[ ]", "☐", "⬜")
-_FOR_OTHERS = re.compile(
+_FOR_OTHERS = regex(
     r"^\W*(?:test(?:ing)? plan|how to test|testing|checklist|verification)\W*$", re.I | re.M
 )
 """A list below such a heading is for whoever reviews the work."""
 _MOST, _MOST_FILES, _LONGEST, _LEAST_WORDS = 12, 6, 160, 4
 _SURE = 0.9
 """It is the agent's own list; within days it is worth less, since the work goes on."""
-_SHARED = re.compile(r"(?:main|master|trunk|develop|dev|HEAD)$")
+_SHARED = regex(r"(?:main|master|trunk|develop|dev|HEAD)$")
 """Branches that everybody works on: what is left on one is not the same work."""
 
 
@@ -43,7 +44,7 @@ _STATUS = {
     "inProgress": BEGUN,
 }
 _GONE = frozenset({"deleted", "cancelled", "canceled"})
-_NUMBER = re.compile(r"#(\d{1,6})\b")
+_NUMBER = regex(r"#(\d{1,6})\b")
 _MOST_ITEMS, _MOST_PLANS = 80, 40
 
 

@@ -17,6 +17,7 @@ from smara.core import log
 from smara.core.escape import neutralize
 from smara.core.extract import shorten
 from smara.core.prompts import load_prompt
+from smara.core.startup.regex import regex
 from smara.errors import SmaraError
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ _NOTE_CHARACTERS = 1_200
 _QUESTION_CHARACTERS = 2_000
 _OUTPUT_TOKENS = 2_000
 _LABEL_CHARACTERS = 60
-_MARK = re.compile(r"\[(\d{1,3})\]")
-_BY_NAME = re.compile(r"\[\^?\s*Memory\s*(?:#(?P<id>[\w-]+))?\s*:\s*(?P<text>[^\]]+)\]")
+_MARK = regex(r"\[(\d{1,3})\]")
+_BY_NAME = regex(r"\[\^?\s*Memory\s*(?:#(?P<id>[\w-]+))?\s*:\s*(?P<text>[^\]]+)\]")
 
 
 def quote(question: str, hits: Sequence[Hit], note: str = "") -> Reply:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from smara.browse.models import FacetCount, FacetCounts, Kind
 from smara.core.clock import Clock
 from smara.core.escape import from_storable, to_storable
+from smara.core.startup.record import dataclass, field
 from smara.database.database import Session
 from smara.database.project_store import ProjectStore
 from smara.errors import InvalidInputError

@@ -7,10 +7,10 @@ then every other record. What it takes to bring the record back says what kept i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from smara.browse.models import Miss
+from smara.core.startup.record import dataclass, replace
 from smara.core.text import analyze
 from smara.search.query import MOST_HITS, understand
 from smara.search.weights import WEIGHTS

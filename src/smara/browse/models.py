@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from smara.core.startup.record import dataclass, field
 from smara.messages.models import Message
 from smara.search.models import Hit, PackedAnswer, Trace
 

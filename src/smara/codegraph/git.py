@@ -8,7 +8,6 @@ monitors, no external diffs.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
@@ -16,12 +15,13 @@ from typing import NamedTuple
 
 from smara.core.files import read_regular
 from smara.core.git import ask_git, find_repository, git_text, is_blob
+from smara.core.startup.regex import regex
 from smara.secrets import redact
 
 _SMALL = 4_096
 _PACKED = 8 * 1024 * 1024
-_BRANCH = re.compile(r"ref: refs/heads/(\S{1,250})")
-_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_BRANCH = regex(r"ref: refs/heads/(\S{1,250})")
+_COMMIT = regex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 class GitHead(NamedTuple):
@@ -195,7 +195,7 @@ def parse_commits(text: str) -> Iterator[CommittedFiles]:
 SECONDS = 5.0
 MOST_BYTES = 2_000_000
 _MOST_ANSWERS = 512
-_COMMIT_NAME = re.compile(r"[0-9a-fA-F]{4,64}")
+_COMMIT_NAME = regex(r"[0-9a-fA-F]{4,64}")
 
 
 class GitFiles:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field
 
 from smara.codegraph.git import MOST_COMMITS, CommittedFiles, checked_out, commits
 from smara.codegraph.lookup import CodeLookup
 from smara.codegraph.models import CoChange
 from smara.core.escape import from_storable, to_storable
 from smara.core.git import is_ancestor
+from smara.core.startup.record import astuple, dataclass, field
 from smara.database.database import Session
 
 MOST_TOGETHER = 30

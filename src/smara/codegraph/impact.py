@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from smara.codegraph.codec import NODE_KIND_NO
 from smara.codegraph.memory_graph import CONTAINMENT, FetchNodes, Graph, Ints, Pairs, Rings
 from smara.codegraph.models import EDGE_KINDS, EDGE_SOURCES, Hop, ImpactWalk, Node, Reached
+from smara.core.startup.record import dataclass
 
 MOST_DEPTH = 20
 

@@ -14,13 +14,14 @@ import importlib.util
 import pkgutil
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from smara.codegraph.models import FileKind, Language, SkipReason
 from smara.core.extract import word_set
+from smara.core.startup.record import dataclass
+from smara.core.startup.regex import regex
 from smara.errors import ConfigError
 
 _FOLDER = "smara.codegraph.languages"
@@ -294,7 +295,7 @@ _PROSE_NAMES = word_set(
     "readme license licence copying notice authors contributors contributing changelog changes "
     "history news todo hacking"
 )
-_MINIFIED_NAME = re.compile(
+_MINIFIED_NAME = regex(
     r".*(?:[.-]min\.(?:js|css|mjs|cjs)|\.(?:bundle|chunk)\.js|\.(?:js|css|ts)\.map|\.map)$"
 )
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +25,7 @@ from smara.codegraph.codec import (
 from smara.codegraph.lookup import CodeLookup
 from smara.codegraph.models import EDGE_KINDS, Node
 from smara.core.escape import from_storable
+from smara.core.startup.record import dataclass, field
 from smara.database.database import Session
 
 Ints = NDArray[np.int64]

@@ -7,8 +7,9 @@ rest of the tree. Paths are relative to the root, lines count from one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, get_args
+
+from smara.core.startup.record import dataclass, field
 
 Language = str
 """The name of a `LanguageSpec`: ``python``, ``tsx`` …"""

@@ -13,7 +13,6 @@ import re
 import secrets
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,8 @@ from smara.core import log
 from smara.core.clock import Clock
 from smara.core.escape import from_storable, neutralize, to_storable
 from smara.core.prompts import load_prompt
+from smara.core.startup.record import dataclass, replace
+from smara.core.startup.regex import regex
 from smara.errors import BadReplyError
 from smara.models.caller import Models
 from smara.models.chat import ChatRequest, list_schema
@@ -211,7 +212,7 @@ _SCHEMA = list_schema(
     },
     "folders",
 )
-_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
+_OBJECT = regex(r"\{.*\}", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ from smara.codegraph.structure import (
 )
 from smara.core.clock import Clock, SystemClock
 from smara.core.escape import from_storable
+from smara.core.startup.regex import regex
 from smara.core.tokens import TokenCounter
 from smara.database.database import Session
 from smara.errors import InvalidInputError, NotFoundError
@@ -61,8 +62,8 @@ _MOST_MANIFESTS = 200
 _SHOWN_OF_A_CARD = 20
 MOST_NAMED = 8
 _LONGEST = 1_000
-_LINE = re.compile(r"[Ll]?(\d{1,9})(?:[-:][Ll]?\d*)?")
-_SPLIT = re.compile(r"::|[:#]")
+_LINE = regex(r"[Ll]?(\d{1,9})(?:[-:][Ll]?\d*)?")
+_SPLIT = regex(r"::|[:#]")
 _CLOSE = 0.6
 
 

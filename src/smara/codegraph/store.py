@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from smara.codegraph.models import TreeStatus
 from smara.core.escape import from_storable
+from smara.core.startup.record import dataclass, field, replace
 from smara.database.database import PART, Row, Session, marks
 from smara.database.project_store import ProjectStore
 

@@ -20,6 +20,7 @@ from smara.codegraph.language import tables
 from smara.codegraph.memory_graph import KIND_WEIGHTS, FetchNodes, Floats, Graph, Ints
 from smara.codegraph.models import CodeMap, EntryPoint, HotSpot, ImportCycle, Node
 from smara.core.extract import shorten
+from smara.core.startup.regex import regex
 
 DAMPING = 0.85
 _MOST_ROUNDS = 60
@@ -387,7 +388,7 @@ _MAIN_NAMES = ("main", "Main", "__main__")
 MANIFESTS = ("pyproject.toml", "package.json", "setup.cfg")
 _REACH_DEPTH = 20
 _MOST_JUDGED = 200
-_SCRIPT = re.compile(r"^\s*[\w.-]+\s*=\s*([\w.]+):([\w.]+)\s*$", re.MULTILINE)
+_SCRIPT = regex(r"^\s*[\w.-]+\s*=\s*([\w.]+):([\w.]+)\s*$", re.MULTILINE)
 
 
 def declared(manifests: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:

@@ -6,8 +6,9 @@ An injection is given unasked at a point of an agent's work.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, get_args
+
+from smara.core.startup.record import dataclass, field
 
 Point = Literal[
     "start", "first_message", "before_tool", "after_tool", "between_steps", "planner", "coder", "qa"

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from smara.core.items import Items
+from smara.core.startup.record import dataclass
+from smara.core.startup.regex import regex
 from smara.errors import InvalidInputError
 
 LETTERS = "mtkorc"
 """The sources of a feed, as a cursor names them: messages, tasks, memories, observations, receipts
 and model calls.
 """
-_CURSOR = re.compile(r"[a-z]\d{1,18}(?:\.[a-z]\d{1,18})*")
+_CURSOR = regex(r"[a-z]\d{1,18}(?:\.[a-z]\d{1,18})*")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from smara.core.startup.record import dataclass
 from smara.messages.models import NewMessage
 
 EntryReader: TypeAlias = Callable[[Any], NewMessage | None]

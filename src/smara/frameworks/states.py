@@ -11,11 +11,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from smara.core.escape import from_storable, to_storable
 from smara.core.scope import require_id
+from smara.core.startup.record import dataclass
 from smara.database.database import Row, Session
 from smara.database.fulltext import join_terms
 from smara.database.project_store import ProjectStore

@@ -22,6 +22,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from smara.core.files import make_private
 from smara.core.scope import Scope
+from smara.core.startup.regex import regex
 from smara.database.database import Database, Session
 from smara.database.migrate import HEAD
 from smara.errors import InvalidInputError
@@ -33,7 +34,7 @@ from smara.privacy.tables import BY_NAME, RECORDS, TableSpec
 FORMAT = "smara-archive"
 VERSION = 1
 MANIFEST = "manifest.json"
-_HALF = re.compile("[\ud800-\udfff]")
+_HALF = regex("[\ud800-\udfff]")
 _CSV: Mapping[str, Sequence[str]] = {
     "memories": (
         "short_id", "type", "content", "confidence", "tags", "files", "source", "created_by",

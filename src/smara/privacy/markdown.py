@@ -11,12 +11,13 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 from smara.core.escape import from_storable
 from smara.core.files import read_regular
+from smara.core.startup.record import dataclass, fields
+from smara.core.startup.regex import regex
 from smara.knowledge.models import TYPES
 from smara.messages.models import Pointer
 from smara.privacy.pointers import where
@@ -24,23 +25,23 @@ from smara.tasks.models import TYPES as TASK_TYPES
 
 Rows = Iterable[Mapping[str, Any]]
 FIRST_LINE = "<!-- smara-markdown 1: edit this file, then read it back with `smara import FILE` -->"
-IS_MARKDOWN = re.compile(r"\ufeff?<!-- smara-markdown (?P<version>\d+)\b")
+IS_MARKDOWN = regex(r"\ufeff?<!-- smara-markdown (?P<version>\d+)\b")
 _MARK = r"<!-- (?P<mark>[0-9a-f]{12}) -->"
 _INDENT = "    "
 _LISTS = "Files|Tags|From|Evidence|No longer in force|Closed"
-_FORM = re.compile(rf"\\*(?:#{{1,2}}(?:\s|$)|- (?:{_LISTS}): |<!-- smara-)")
-_LIST = re.compile(rf"- (?P<name>{_LISTS}): (?P<value>.*)")
-_MEMORY = re.compile(rf"## (?P<id>\S+) · (?P<type>\w+) · [\d-]+(?:\s+{_MARK})?\s*")
-_NEW_MEMORY = re.compile(r"##\s+(?:new\s*·?\s*)?(?P<words>.*)", re.IGNORECASE)
-_TASK = re.compile(
+_FORM = regex(rf"\\*(?:#{{1,2}}(?:\s|$)|- (?:{_LISTS}): |<!-- smara-)")
+_LIST = regex(rf"- (?P<name>{_LISTS}): (?P<value>.*)")
+_MEMORY = regex(rf"## (?P<id>\S+) · (?P<type>\w+) · [\d-]+(?:\s+{_MARK})?\s*")
+_NEW_MEMORY = regex(r"##\s+(?:new\s*·?\s*)?(?P<words>.*)", re.IGNORECASE)
+_TASK = regex(
     r"[-*] \[(?P<box>[ xX])\] (?P<id>\S+) P(?P<priority>\d) (?P<type>\w+): (?P<title>.*?)"
     rf"(?:\s+{_MARK})?\s*"
 )
-_NEW_TASK = re.compile(
+_NEW_TASK = regex(
     r"[-*] \[(?P<box>[ xX])\]\s+(?:P(?P<priority>\d)\s+)?"
     rf"(?:(?P<type>{'|'.join(TASK_TYPES)}):\s*)?(?P<title>.*\S)\s*"
 )
-_ENTRIES = re.compile(r"<!-- smara-entries (?P<ids>.*) -->\s*")
+_ENTRIES = regex(r"<!-- smara-entries (?P<ids>.*) -->\s*")
 _IDS_A_LINE = 20
 
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal
 
 from smara.core.escape import from_storable
 from smara.core.scope import Scope
+from smara.core.startup.record import dataclass, field
 from smara.core.text import words
 from smara.database.database import PART, Database, Session, marks, parts
 from smara.database.fulltext import IndexRow, RecordKind, RecordTerms, row_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
+from smara.core.startup.record import asdict, dataclass, field
 from smara.privacy.tables import BY_NAME
 
 ExportFormat = Literal["zip", "json", "markdown", "claude-md", "agents-md"]

@@ -13,7 +13,6 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
@@ -21,6 +20,7 @@ from smara.config import config_path
 from smara.core import log
 from smara.core.escape import to_storable
 from smara.core.scope import Scope
+from smara.core.startup.record import asdict, dataclass, replace
 from smara.core.text import analyze_chunks
 from smara.database.database import Database
 from smara.database.projects import ProjectContext, Projects

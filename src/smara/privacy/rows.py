@@ -9,10 +9,10 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from smara.core.scope import Scope
+from smara.core.startup.record import dataclass
 from smara.database.database import Database, Session
 from smara.database.session import Column
 from smara.privacy.tables import BY_NAME, JSON_COLUMNS, TableSpec

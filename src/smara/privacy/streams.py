@@ -7,11 +7,11 @@ content. So a copy is made from one, resumed behind the last key, and checked by
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, cast
 
+from smara.core.startup.record import dataclass
 from smara.database.database import Database, Row, Session, marks
 from smara.database.fulltext import (
     CHUNK_BITS,

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
+
+from smara.core.startup.record import dataclass, field
 
 Holds = Literal["records", "copies", "machine"]
 """``records`` are exported; ``copies`` are made again from records (indexes, vectors, the graph of

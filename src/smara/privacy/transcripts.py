@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from smara.core import log
 from smara.core.escape import to_storable
+from smara.core.startup.record import dataclass, replace
 from smara.database.database import Database, Session
 from smara.database.fulltext import IndexRow, row_of
 from smara.database.projects import ProjectContext

@@ -11,14 +11,15 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
+from smara.core.startup.record import dataclass, field, replace
+from smara.core.startup.regex import regex
 from smara.messages.models import Part, Role
 
 NO_RESULT = "No result of this call was recorded."
 NO_OUTPUT = "(no output)"
-_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
+_ID = regex(r"[A-Za-z0-9_-]{1,40}")
 _NAME_CHARACTERS = 64
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from smara.core.startup.record import dataclass, field
 from smara.messages.models import Part
 from smara.prompt.compose import ChatEntry
 from smara.prompt.shapes import Shape, requested, shaped

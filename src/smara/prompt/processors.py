@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from smara.core import log
 from smara.core.clock import Clock
 from smara.core.deadline import run_within
+from smara.core.startup.record import dataclass
 from smara.core.tokens import TokenCounter
 from smara.database.projects import ProjectContext
 from smara.errors import SmaraError

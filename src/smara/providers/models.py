@@ -6,8 +6,9 @@ An agent has one thread for each time it wakes up.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
+
+from smara.core.startup.record import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

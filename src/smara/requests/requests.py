@@ -8,8 +8,8 @@ made, never its words: what a person erases is not kept here.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 
+from smara.core.startup.record import dataclass
 from smara.database.project_store import ProjectStore
 from smara.database.projects import ProjectContext
 from smara.errors import ConflictError

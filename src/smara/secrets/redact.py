@@ -11,12 +11,12 @@ import hashlib
 import json
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from smara.core.scope import require_id
 from smara.core.secret_prefilter import may_hold_secret
+from smara.core.startup.record import dataclass
 from smara.core.validate import invalid
 from smara.core.veils import is_veiled, unveil
 from smara.errors import InvalidInputError

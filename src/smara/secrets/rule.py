@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from smara.core.startup.record import dataclass
 
 Shape = Literal["format", "random", "token", "password", "url", "argument", "prose", "near"]
 

@@ -6,10 +6,10 @@ Schemas, checks and help texts are all derived from this table.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from smara.core.scope import AGENT, author_of
+from smara.core.startup.record import dataclass, field, fields
 from smara.errors import InvalidInputError
 from smara.knowledge.kinds import KINDS
 from smara.search.models import PHASES

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 
+from smara.core.startup.regex import regex
 from smara.errors import InvalidInputError, NotFoundError
 from smara.knowledge.gate import RECORDED_PER_SESSION
 from smara.knowledge.models import Evidence
@@ -124,8 +124,8 @@ def _record(memory: Memory, record_id: str) -> tuple[Json, str] | None:
     return shape, "\n".join((noted.text, *noted.details))
 
 
-_NAMED = re.compile(r"(?:message|observation|commit):\S+")
-_PLACE = re.compile(r"\S+(?:@\S+)?(?::\d+(?:-\d+)?)?")
+_NAMED = regex(r"(?:message|observation|commit):\S+")
+_PLACE = regex(r"\S+(?:@\S+)?(?::\d+(?:-\d+)?)?")
 _MOST_BUSY = 200
 """So many tasks in progress are looked through for those of a session."""
 

@@ -7,7 +7,6 @@ refused with a message that names the allowed arguments.
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from smara.core.prompts import load_prompt
+from smara.core.startup.regex import regex
 from smara.errors import InvalidInputError
 from smara.knowledge.kinds import KINDS
 from smara.shapes import encodable
@@ -202,8 +202,8 @@ def _strict(schema: Mapping[str, Any]) -> Json:
 
 
 INVALID_QUERY = "Search failed: invalid query"
-_SNAKE = re.compile(r"_+([a-z0-9])")
-_INTEGER = re.compile(r"\s*[+-]?\d{1,18}(\.0+)?\s*")
+_SNAKE = regex(r"_+([a-z0-9])")
+_INTEGER = regex(r"\s*[+-]?\d{1,18}(\.0+)?\s*")
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _MOST_FAULTS = 3
 _SHOWN = 60

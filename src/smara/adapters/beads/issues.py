@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from smara.adapters.lines import list_in, mapping_in, milliseconds, text_in
 from smara.core.ids import key_of
 from smara.core.scope import is_id
+from smara.core.startup.regex import regex
 from smara.tasks.models import (
     CLOSE_REASONS,
     DEFAULT_PRIORITY,
@@ -119,7 +120,7 @@ COUNTERPARTS = {"id", "dependencies", *(name for names, _ in GROUPS for name in 
 # What a store fills in where an issue is silent: there, a value is no change.
 _FILLED_IN = ("created_at", "created_by", "updated_at", "closed_at")
 
-_OUTCOME = re.compile(rf"({'|'.join(CLOSE_REASONS)})(?:: (.*))?", re.DOTALL)
+_OUTCOME = regex(rf"({'|'.join(CLOSE_REASONS)})(?:: (.*))?", re.DOTALL)
 _SHARED = [
     field.name
     for field in fields(NewTask)

@@ -14,7 +14,6 @@ import json
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TextIO
 
 from smara.adapters.beads.issues import (
@@ -47,6 +46,7 @@ from smara.adapters.lines import (
 from smara.adapters.records import Progress
 from smara.core.ids import key_of
 from smara.core.scope import is_id
+from smara.core.startup.record import dataclass, field, replace
 from smara.errors import ConflictError, InvalidInputError
 from smara.memory import Memory
 from smara.messages.models import NewMessage, NewThread, plain

@@ -30,9 +30,10 @@ from smara.adapters.host import (
     written_at,
 )
 from smara.adapters.lines import list_in, mapping_in
+from smara.core.startup.regex import regex
 
 HOME = HomeFolder("GEMINI_CONFIG_DIR", ".gemini")
-_INJECTION = re.compile(f"{HOOK_OPENING}(.*?){HOOK_CLOSING}", re.S)
+_INJECTION = regex(f"{HOOK_OPENING}(.*?){HOOK_CLOSING}", re.S)
 _SECONDS = {
     "SessionStart": START_SECONDS,
     "BeforeAgent": STEP_SECONDS,

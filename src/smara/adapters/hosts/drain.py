@@ -14,7 +14,6 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from zlib import crc32
 
 from smara.adapters.hosts import brief
@@ -36,6 +35,7 @@ from smara.behavior.store import by_session
 from smara.core import log
 from smara.core.events import HostEvent
 from smara.core.files import is_ours, make_private, open_regular
+from smara.core.startup.record import dataclass, replace
 from smara.database.leases import Lease, host_name
 from smara.decisions.decisions import IDLE_SECONDS
 from smara.errors import DatabaseError, SmaraError

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import os
-import re
 
 from smara.actions.tool_output import exit_code_field, host_exit_code
 from smara.core.host_table import WITHOUT_EXIT_CODES
+from smara.core.startup.regex import regex
 
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 
@@ -26,8 +26,8 @@ AT_HAND = 1 << 17
 """How much of a record's end a hook looks at: the call it is told of has just ended."""
 _SIZES = (1 << 18, 1 << 22, 1 << 26)
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
-_TELLING = re.compile(rb'exit_code|exited with code|"Exit code')
-_IDS = re.compile(rb'"(?:call_id|id)": ?"([^"\\]{1,200})"')
+_TELLING = regex(rb'exit_code|exited with code|"Exit code')
+_IDS = regex(rb'"(?:call_id|id)": ?"([^"\\]{1,200})"')
 
 
 def failure_at_hand(payload: Mapping[str, Any], output: str) -> str | None:

@@ -7,7 +7,6 @@ says what to do.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -23,6 +22,7 @@ from smara.adapters.hosts.spool import ASIDE, MOST_FILES, names
 from smara.adapters.jsonc import read_object
 from smara.adapters.lines import list_in, mapping_in
 from smara.config import Settings, store_exists
+from smara.core.startup.regex import regex
 from smara.doctor import Finding
 from smara.errors import SmaraError
 from smara.memory import open_memory
@@ -31,7 +31,7 @@ OLD_EVENT_MS = 2 * 3_600_000
 SILENT_HOST_MS = 14 * 86_400_000
 _SECONDS_LIMIT = 600
 _DRAIN = "Run `smara hook drain`; it says what hinders it."
-_VERSION = re.compile(r"\d+(?:\.\d+)+")
+_VERSION = regex(r"\d+(?:\.\d+)+")
 
 
 def host_findings(

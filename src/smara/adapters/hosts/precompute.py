@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -21,6 +20,7 @@ from smara.context.models import Injection, PrecomputedInjections, ToolTrigger
 from smara.context.moments import experiment
 from smara.core.files import read_regular
 from smara.core.host_table import RULE_FILES
+from smara.core.startup.record import asdict, dataclass
 from smara.core.tool_triggers import file_trigger, note_triggers, program_triggers
 from smara.database.migrate import HEAD
 from smara.database.probe import MEMORIES, TASKS, Probe, has_changed, last_rows, open_probe

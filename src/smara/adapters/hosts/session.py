@@ -13,7 +13,6 @@ import json
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 
 from smara.actions.intake import SILENT_SESSION_MS
 from smara.actions.models import Job, JobKind
@@ -25,6 +24,8 @@ from smara.core import log
 from smara.core.events import HostEvent
 from smara.core.files import open_regular
 from smara.core.memory_block import CLOSING, OPENING
+from smara.core.startup.record import dataclass, field, replace
+from smara.core.startup.regex import regex
 from smara.errors import ConflictError, DatabaseError, SmaraError
 from smara.memory import Memory
 from smara.messages.models import NewMessage, NewThread, Role
@@ -140,7 +141,7 @@ def jobs_of(events: Sequence[HostEvent], has_transcript: Callable[[str], bool]) 
     return list(jobs.values())
 
 
-_BLOCK = re.compile(f"{OPENING}.*?{CLOSING}", re.S)
+_BLOCK = regex(f"{OPENING}.*?{CLOSING}", re.S)
 _MOST_LINE = 1 << 20
 _MARKS = (OPENING.encode(), OPENING.replace("<", "&lt;").replace(">", "&gt;").encode())
 

@@ -17,7 +17,6 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Literal, get_args
 from zlib import crc32
 
@@ -26,6 +25,8 @@ from smara.adapters.host import Block, Reach, SetupTarget
 from smara.adapters.host_specs import HOSTS, host_named
 from smara.core.files import make_private, read_regular
 from smara.core.git import find_repository, git_text
+from smara.core.startup.record import dataclass
+from smara.core.startup.regex import regex
 from smara.errors import InvalidInputError, SmaraError
 
 _BLOCK_MARKS: dict[Block, tuple[str, str]] = {
@@ -33,8 +34,8 @@ _BLOCK_MARKS: dict[Block, tuple[str, str]] = {
     "markdown": ("<!-- smara:begin v1 (managed by `smara setup`) -->", "<!-- smara:end -->"),
 }
 _BLOCKS: dict[Block, re.Pattern[str]] = {
-    "toml": re.compile(r"(?:\r?\n)?^# smara:begin[^\n]*\n.*?^# smara:end[^\n]*\n?", re.S | re.M),
-    "markdown": re.compile(
+    "toml": regex(r"(?:\r?\n)?^# smara:begin[^\n]*\n.*?^# smara:end[^\n]*\n?", re.S | re.M),
+    "markdown": regex(
         r"(?:\r?\n)?^<!-- smara:begin[^\n]*\n.*?^<!-- smara:end -->[^\n]*\n?", re.S | re.M
     ),
 }

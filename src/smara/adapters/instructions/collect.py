@@ -11,7 +11,6 @@ import os
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -25,6 +24,8 @@ from smara.core.files import read_regular
 from smara.core.git import find_repository, git_text, is_blob
 from smara.core.host_table import INSTRUCTION_FILES
 from smara.core.paths import FILE_EXTENSIONS, GENERATED_FOLDERS, OUTPUT_FOLDERS, host_of
+from smara.core.startup.record import dataclass, field, replace
+from smara.core.startup.regex import regex
 from smara.errors import InvalidInputError, NotFoundError
 
 _NOT_ENTERED = (
@@ -283,7 +284,7 @@ _BARE_NAMES = word_set(
     " cargo.toml go.mod .env .gitignore .editorconfig docker-compose.yml"
 )
 # Names of products that look like files.
-_PRODUCTS = re.compile(
+_PRODUCTS = regex(
     r"(node|next|nuxt|vue|react|express|three|d3|discord|alpine|backbone|ember|nest|deno|socket"
     r"|chart|moment|angular|"
     r"knockout|p5|electron|solid|meteor|underscore|require|asp|ado|vb|web3|ethers|polka|koa|bun"
@@ -291,10 +292,10 @@ _PRODUCTS = re.compile(
     r"\.(js|ts|net|io)",
     re.IGNORECASE,
 )
-_WORD = re.compile(r"[\w@.~*{}\[\],+-]*(?:/[\w@.~*{}\[\],+-]+)*/?(?::\d+(?:-\d+)?)?")
-_URL = re.compile(r"\b\w+://\S+")
-_LINE = re.compile(r":\d+(?:-\d+)?$")
-_PATTERN = re.compile(r"[*?{}\[\]]")
+_WORD = regex(r"[\w@.~*{}\[\],+-]*(?:/[\w@.~*{}\[\],+-]+)*/?(?::\d+(?:-\d+)?)?")
+_URL = regex(r"\b\w+://\S+")
+_LINE = regex(r":\d+(?:-\d+)?$")
+_PATTERN = regex(r"[*?{}\[\]]")
 _MOST = 20
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from smara.adapters.instructions.collect import (
@@ -24,6 +23,7 @@ from smara.adapters.instructions.collect import (
 )
 from smara.adapters.instructions.markdown import InstructionStatement, LeftOut
 from smara.adapters.instructions.match import MatchPlan, Saying, StatementPlace, match, paths_of
+from smara.core.startup.record import dataclass, field
 from smara.knowledge.guess import Guess, type_of
 from smara.knowledge.models import Chunk, Evidence, MemorySource, NewMemory, Relation, TypedMemory
 from smara.memory import Memory

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from smara.core.extract import word_set
+from smara.core.startup.record import dataclass, field
+from smara.core.startup.regex import regex
 from smara.knowledge.models import MemoryType
 
 if TYPE_CHECKING:
@@ -147,12 +148,12 @@ def _take(node: SyntaxTreeNode, lines: list[str]) -> None:
             lines[-1] += f" ({address})"
 
 
-_SENTENCE_END = re.compile(r"[.!?:;。!?][)\"”`]?$")
-_BEGINS = re.compile(r"[^\W_a-z]|[`@✅❌⚠•–-]")
+_SENTENCE_END = regex(r"[.!?:;。!?][)\"”`]?$")
+_BEGINS = regex(r"[^\W_a-z]|[`@✅❌⚠•–-]")
 CODE, LISTS = ("fence", "code_block"), ("bullet_list", "ordered_list")
 SHORT_WORDS = 4
 _MOST_WORDS_OF_A_TERM = 14
-_TERM = re.compile(r"`[\w-]{1,16}`(, `[\w-]{1,16}`)* ?(:|=|-|–|—|→)")
+_TERM = regex(r"`[\w-]{1,16}`(, `[\w-]{1,16}`)* ?(:|=|-|–|—|→)")
 _LONGEST_LEAD = 120
 _MOST_FOLDED = 4
 _LONGEST_FOLDED = 600
@@ -302,7 +303,7 @@ def pieces(lines: Sequence[str]) -> list[tuple[int, int, str]]:
     return [(filled[0][0], filled[-1][0], " ".join(line for _, line in filled))]
 
 
-_PROCEDURE = re.compile(
+_PROCEDURE = regex(
     r"\b(how to|steps?|step[- ]by[- ]step|procedure|process|workflow|recipe|checklist|release"
     r"|deploy(ing|ment)?|set ?up"
     r"|getting started|install(ation|ing)?|onboarding|migrat(e|ing|ion)|(to|when|for|before"
@@ -316,7 +317,7 @@ _PROCEDURE = re.compile(
     r"|do the following)\b",
     re.IGNORECASE,
 )
-_RULE = re.compile(
+_RULE = regex(
     r"(always|never|do not|don't|avoid|prefer|must|no|only|all|every|any|use|keep|be|favou?r)\b",
     re.IGNORECASE,
 )
@@ -342,8 +343,8 @@ _DOING = word_set(
     " trigger try understand undo update upgrade upload validate verify visit wait wire write"
 )
 MOST_STEPS = 50
-_LABEL = re.compile(r"[^:.`]{1,40}:\s+")
-_FIRST_WORD = re.compile(
+_LABEL = regex(r"[^:.`]{1,40}:\s+")
+_FIRST_WORD = regex(
     r"[^A-Za-z`]*(?:then |now |next,? |first,? |finally,? |optionally,? )?([A-Za-z]+)",
     re.IGNORECASE,
 )

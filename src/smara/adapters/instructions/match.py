@@ -7,20 +7,20 @@ a plan; nothing is read or written here.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from smara.adapters.instructions.markdown import InstructionFile, InstructionStatement
+from smara.core.startup.record import dataclass, field
+from smara.core.startup.regex import regex
 from smara.knowledge.models import TypedMemory
 
 # Unrelated sentences are alike by 0.2 to 0.45, a sentence with a word changed by 0.7 and more.
 LIKE_ENOUGH = 0.6
 _COMPARED_CHARACTERS = 400
-_NOT_WORDS = re.compile(r"[\s*_`\"'“”‘’]+")
+_NOT_WORDS = regex(r"[\s*_`\"'“”‘’]+")
 
 
 class StatementPlace(NamedTuple):

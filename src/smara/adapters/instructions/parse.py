@@ -25,12 +25,13 @@ from smara.adapters.instructions.markdown import (
     lines_of,
     text_of,
 )
+from smara.core.startup.regex import regex
 
 if TYPE_CHECKING:
     from markdown_it.tree import SyntaxTreeNode
 
 
-_ABOUT_THE_FILE = re.compile(
+_ABOUT_THE_FILE = regex(
     r"(this|the following) (file|document|page|guide|section|doc)\b.*\b(provides?|contains?"
     r"|exists?|is|describes?|"
     r"defines?"
@@ -45,20 +46,20 @@ _ABOUT_THE_FILE = re.compile(
     r"|cursor|gemini)\b[^.]*$",
     re.IGNORECASE,
 )
-_ROLE = re.compile(
+_ROLE = regex(
     r"you are (an?|the|my|acting)\b(?!.*\b(not|never|must|working in|allowed)\b)|act as an?\b"
     r"|your role is\b"
     r"|as an? (expert|senior|experienced)\b.*\byou\b",
     re.IGNORECASE,
 )
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = regex(
     r"(todo|tbd|tba|fixme|n/?a|none|coming soon|…|\.\.\.)[.:]?$|\[(your|insert|describe|add|fill"
     r"|project|"
     r"todo)\b[^\]]*\]"
     r"|<(your|insert|describe|add|fill)\b[^>]*>|\{\{[^}]*\}\}$|lorem ipsum",
     re.IGNORECASE,
 )
-_SEE = re.compile(
+_SEE = regex(
     r"(?:for (?:more|further|full|complete|additional|detail\w*)\b[^.]*?,? |please )?(?:see|read"
     r"|refer to|check|"
     r"consult|details"
@@ -74,8 +75,8 @@ _NO_STATEMENTS = (
     (_ROLE.match, "a role for the agent, not about the project"),
     (_SEE.fullmatch, "only points elsewhere"),
 )
-_BARE = re.compile(r"(@|https?://|\[)?\S+$")
-_LETTERS = re.compile(r"[^\W\d_]{2,}")
+_BARE = regex(r"(@|https?://|\[)?\S+$")
+_LETTERS = regex(r"[^\W\d_]{2,}")
 
 
 def nothing_to_remember(text: str, is_part: bool = False) -> str | None:
@@ -94,7 +95,7 @@ def nothing_to_remember(text: str, is_part: bool = False) -> str | None:
     return reason
 
 
-_NAME = re.compile(r"([A-Za-z_][\w-]*)\s*:\s*(.*)")
+_NAME = regex(r"([A-Za-z_][\w-]*)\s*:\s*(.*)")
 _GLOBS = ("globs", "glob", "paths", "path", "applyto", "filematchpattern")
 _MOST_LINES = 100
 
@@ -158,19 +159,17 @@ def _split(value: str) -> list[str]:
     return [_plain(piece) for piece in pieces if _plain(piece)]
 
 
-_LINE_ENDS = re.compile("\r\n|\r|\v|\f|\x85|\u2028|\u2029")
-_OWN_MARK = re.compile(r"<!--\s*smara:(begin|end)\b[^<>\n]{0,80}-->", re.IGNORECASE)
-_COMMENT = re.compile(r"<!--.*?(-->|\Z)", re.DOTALL)
-_TAG = re.compile(r"</?[A-Za-z][\w:-]*(\s[^<>]*)?/?>")
-_REFERENCE = re.compile(
-    r"(?<![\w`@/.])@((?:~|\.{0,2})/?[\w][\w./ -]*\.\w{1,8}|(?:~|\.{1,2})?/[\w./-]+)"
-)
-_LONE_TAG = re.compile(r"\s*</?[A-Za-z][\w:-]*>\s*")
-_NOTICE = re.compile(r"\[!(\w+)\]\s*", re.IGNORECASE)
+_LINE_ENDS = regex("\r\n|\r|\v|\f|\x85|\u2028|\u2029")
+_OWN_MARK = regex(r"<!--\s*smara:(begin|end)\b[^<>\n]{0,80}-->", re.IGNORECASE)
+_COMMENT = regex(r"<!--.*?(-->|\Z)", re.DOTALL)
+_TAG = regex(r"</?[A-Za-z][\w:-]*(\s[^<>]*)?/?>")
+_REFERENCE = regex(r"(?<![\w`@/.])@((?:~|\.{0,2})/?[\w][\w./ -]*\.\w{1,8}|(?:~|\.{1,2})?/[\w./-]+)")
+_LONE_TAG = regex(r"\s*</?[A-Za-z][\w:-]*>\s*")
+_NOTICE = regex(r"\[!(\w+)\]\s*", re.IGNORECASE)
 _WARNINGS = ("warning", "caution", "important", "danger")
-_BULLET = re.compile(r"^[•–—▪◦●✅❌]\s*")
+_BULLET = regex(r"^[•–—▪◦●✅❌]\s*")
 # A heading that is half of the rule: *Never touch*, *Before committing*.
-_RULE_HEADING = re.compile(
+_RULE_HEADING = regex(
     r"(never|do ?n[o']t|do not|always|must|avoid|forbidden|off[- ]limits|required|before|after"
     r"|when|whenever|if|only"
     r"|what (not )?to|things (not )?to|(do'?s (and|&) )?don'?ts|anti-?patterns|common mistakes)\b",

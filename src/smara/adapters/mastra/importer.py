@@ -12,7 +12,6 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from smara.adapters.lines import json_in
@@ -28,6 +27,7 @@ from smara.adapters.mastra.source import (
     open_source,
 )
 from smara.adapters.records import Progress
+from smara.core.startup.record import dataclass, field, replace
 from smara.errors import UsageError
 from smara.memory import Memory
 from smara.messages.models import Message, NewMessage, NewThread, Part

@@ -8,7 +8,6 @@ there and two here. Version 1 holds a text or the SDK's core parts. Markers are 
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -28,6 +27,7 @@ from smara.adapters.lines import (
 )
 from smara.adapters.mastra.source import MastraSource, Row
 from smara.adapters.records import bounded_id
+from smara.core.startup.regex import regex
 from smara.messages.models import NewMessage, NewThread, Part, Role, plain
 
 _BOOKKEEPING = ("step-start", "step-finish", "step-end", "start", "finish")
@@ -204,7 +204,7 @@ _ROLES: Mapping[str, Role] = {
     "user": "user", "assistant": "assistant", "system": "system", "tool": "tool", "data": "system",
 }  # fmt: skip
 _LONGEST_TITLE = 500
-_CAPITAL = re.compile("[A-Z]")
+_CAPITAL = regex("[A-Z]")
 _WIDEST_ZONES_MS = 26 * 3_600_000
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,8 @@ from smara.adapters.lines import JsonLine, list_in, mapping_in, milliseconds, te
 from smara.adapters.readers.transcript import Transcript
 from smara.adapters.records import Counted, Record, bounded_id, has_content, shorten_title
 from smara.core.memory_block import OPENING, without_memory_blocks
+from smara.core.startup.record import dataclass, replace
+from smara.core.startup.regex import regex
 from smara.messages.models import NewThread, Part, Role, ThreadKind
 
 __all__ = ["ClaudeTranscript", "read_transcript"]
@@ -36,7 +37,7 @@ _COMPACTION_AGENT = "acompact"
 FROM_PROMPT, FROM_SUMMARY, FROM_HOST, FROM_PERSON = range(4)
 
 _FACTS = {"cwd": "cwd", "gitBranch": "git_branch", "version": "version", "slug": "slug"}
-_COMMAND_ARGUMENTS = re.compile(r"<command-args>\s*[^\s<]")
+_COMMAND_ARGUMENTS = regex(r"<command-args>\s*[^\s<]")
 
 # Opening words by which the program's own texts are known, and their kind.
 _PROGRAM_OPENINGS = (

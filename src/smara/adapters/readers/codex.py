@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,8 @@ from smara.adapters.lines import (
 from smara.adapters.readers.transcript import Recent, Transcript
 from smara.adapters.records import Counted, Record, bounded_id
 from smara.core.memory_block import without_memory_blocks
+from smara.core.startup.record import dataclass, field, replace
+from smara.core.startup.regex import regex
 from smara.messages.models import NewThread, Part, PartType, Role, ThreadKind
 
 __all__ = ["Rollout", "read_rollout"]
@@ -120,19 +121,19 @@ _OPENINGS = (
     ("<image_resize_notice>", "notice"),
     ("<model_switch>", "notice"),
 )
-_OUTSIDE = re.compile(r"\A<external_[\w-]+>.*</external_[\w-]+>\Z", re.S)
+_OUTSIDE = regex(r"\A<external_[\w-]+>.*</external_[\w-]+>\Z", re.S)
 _ROLES: dict[str, Role] = {
     "user": "user",
     "assistant": "assistant",
     "developer": "system",
     "system": "system",
 }
-_FILE_NAME = re.compile(r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-([0-9a-fA-F-]{8,36})")
+_FILE_NAME = regex(r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-([0-9a-fA-F-]{8,36})")
 _EDITOR_CONTEXT, _EDITOR_REQUEST = "# Context from my IDE setup:", "## My request for Codex:"
 _COPIED_WITHIN_MS = 2_000
 
 
-_PLACE = re.compile(r"<cwd>([^<\n]+)</cwd>|^\s*Current working directory: (.+)$", re.M)
+_PLACE = regex(r"<cwd>([^<\n]+)</cwd>|^\s*Current working directory: (.+)$", re.M)
 
 
 def place_in(text: str) -> str:

@@ -6,7 +6,6 @@ session under an id of their own; each is a thread. Events about the program are
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from smara.adapters.lines import JsonLine, given, list_in, mapping_in, milliseco
 from smara.adapters.readers.transcript import Transcript
 from smara.adapters.records import Counted, Record, bounded_id, has_content, shorten_title
 from smara.core.memory_block import without_memory_blocks
+from smara.core.startup.regex import regex
 from smara.messages.models import NewThread, Part, Role
 
 __all__ = ["read_events"]
@@ -41,7 +41,7 @@ _SILENT = {
     "tool": "how a call went; its result is told when it has ended",
 }
 # What stands between a result and what hooks said about it.
-_GUIDANCE = re.compile(
+_GUIDANCE = regex(
     r"\n*Tool \"[^\"\n]*\" (?:succeeded|failed)\. Additional guidance from \w+ hooks:\n?\s*\Z"
 )
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from smara.core import log
 from smara.core.events import HostEvent, Kind
+from smara.core.startup.record import dataclass, field
 from smara.core.tool_names import tool_arguments, tool_name
 from smara.errors import SmaraError
 from smara.memory import Memory

@@ -13,12 +13,12 @@ import asyncio
 import posixpath
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
 from smara.adapters.instructions.parse import parse_instructions
 from smara.core import log
+from smara.core.startup.record import dataclass
 from smara.errors import ConflictError, MissingExtraError, SmaraError
 from smara.frameworks.items import FrameworkItems
 from smara.frameworks.models import Item

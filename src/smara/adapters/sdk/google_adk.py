@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, unquote
@@ -18,6 +17,7 @@ from smara.adapters.sdk.agent_session import fail_open, fail_open_async
 from smara.adapters.sdk.live import delete_sessions
 from smara.core import log
 from smara.core.memory_block import without_memory_blocks
+from smara.core.startup.record import dataclass
 from smara.errors import ConflictError, MissingExtraError, NotFoundError, SmaraError
 from smara.frameworks.models import NewEntry, SdkStream
 from smara.frameworks.streams import Streams

@@ -11,13 +11,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Protocol
 
 from smara.adapters.importer import Importer, ImportReport
 from smara.adapters.lines import FileLine, JsonLine, decode
 from smara.adapters.records import Counted, Imported, Record
 from smara.adapters.replay import Learner
+from smara.core.startup.record import dataclass
 from smara.errors import SmaraError
 from smara.frameworks.models import SdkEntry, SdkStream, UnreadEntries
 from smara.frameworks.streams import Streams

@@ -12,12 +12,12 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from smara.adapters.sdk.agent_session import AgentCall, AgentSession, fail_open, fail_open_async
 from smara.core.memory_block import without_memory_blocks
+from smara.core.startup.record import dataclass, field, replace
 from smara.errors import InvalidInputError, MissingExtraError
 from smara.frameworks.models import NewEntry
 from smara.frameworks.streams import Streams

@@ -13,6 +13,7 @@ from smara.actions.error_quote import UNQUOTED, error_quote, evidence_words, fai
 from smara.actions.paths import modules_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, non_empty
 from smara.behavior.scratchpad import Pad, code
+from smara.core.startup.regex import regex
 
 SIGNAL = Signal(
     0,
@@ -25,7 +26,7 @@ SIGNAL = Signal(
     is_observation=True,
 )
 
-_IMPOSSIBLE = re.compile(
+_IMPOSSIBLE = regex(
     r"\b(?:won't|will not|cannot|can't|isn't going to|is not going to|doesn't|does not) work\b"
     r"|\babandon\b|\bdead end\b"
     r"|available in\b|ne (?:marche|marchera|fonctionne|fonctionnera|peut) pas|abandonne|nicht|no "

@@ -13,17 +13,18 @@ from smara.actions.error_quote import evidence_words, failed_words
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, non_empty
 from smara.behavior.scratchpad import E2eFailure, Pad, code, quote
 from smara.core.events import HostEvent
+from smara.core.startup.regex import regex
 
 ObservationType = Literal["precondition", "timing", "ui_behavior", "test_sequence", "mcp_gotcha"]
 
-_TOOLS = re.compile(
+_TOOLS = regex(
     r"(?:^|[_:])(?:take_screenshot|screenshot|click(?:_by_text)?|fill(?:_input|_form)?"
     r"|get_page_structure|eval(?:uate)?"
     r"(?:_script)?|navigate(?:_page)?|snapshot|take_snapshot|type|press_key|hover|wait_for"
     r"|select_option|drag)$"
 )
 _RULES: tuple[tuple[ObservationType, re.Pattern[str]], ...] = (
-    ("precondition", re.compile(
+    ("precondition", regex(
         r"(?:must|need to|have to|please) (?:be )?(?:log(?:ged)? ?in|sign(?:ed)? ?in"
         r"|authenticat\w+)|not (?:logged"
         r"|signed) in"
@@ -31,17 +32,17 @@ _RULES: tuple[tuple[ObservationType, re.Pattern[str]], ...] = (
         r"(?:is )?not running"
         r"|no (?:page|browser|tab|window) (?:is )?(?:open|available|selected)|login required",
             re.IGNORECASE)),
-    ("timing", re.compile(
+    ("timing", regex(
         r"\btime(?:d ?out|out)\b|waiting for (?:selector|element|locator|navigation)|still loading"
         r"|not (?:yet )?(?:visible|ready|attached)"
         r"|element is not (?:visible|stable)|exceeded \d+ ?ms", re.IGNORECASE)),
-    ("ui_behavior", re.compile(
+    ("ui_behavior", regex(
         r"(?:dialog|modal|overlay|popup|menu|tooltip|banner) (?:is |was )?(?:open|opened|shown"
         r"|appears?|covers?"
         r"|blocks?|intercepts?)"
         r"|intercepts pointer events|element is (?:disabled|read-?only|hidden)|redirected to"
         r"|is disabled", re.IGNORECASE)),
-    ("mcp_gotcha", re.compile(
+    ("mcp_gotcha", regex(
         r"(?:stale|unknown|invalid) (?:element|ref|reference|uid|selector)|no element (?:found"
         r"|with|matching)"
         r"|element not found"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from smara.actions.paths import module_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.scratchpad import Pad, code
+from smara.core.startup.regex import regex
 
 SIGNAL = Signal(
     6,
@@ -24,7 +24,7 @@ SIGNAL = Signal(
 _LEAST_LETTERS = 4
 _TIMES = 2
 _LEAST_SEARCHES = 3
-_NAME = re.compile(
+_NAME = regex(
     r"[A-Za-z_]\w*(?:[_A-Z]|\.\w|::|\()\w*|\b(?:func|def|class|type|struct|interface|fn|const"
     r"|enum)\b"
 )

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from smara.actions.paths import modules_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, non_empty
 from smara.behavior.scratchpad import Pad
+from smara.core.startup.regex import regex
 from smara.knowledge.models import MemoryType
 
 SIGNAL = Signal(
@@ -20,40 +21,40 @@ SIGNAL = Signal(
     least_sessions=1,
     is_observation=True,
 )
-_NAMES_CODE = re.compile(
+_NAMES_CODE = regex(
     r"`[^`]+`|\b\w+_\w+|\b[a-z]+[A-Z]\w+|\b[\w-]+/[\w./-]+|\b\w+\.(?:py|[jt]sx?|go|rs|exs?|json"
     r"|toml|ya?ml|md)\b|\w+\(\)"
 )
-_PLAN = re.compile(
+_PLAN = regex(
     r"^(?:I |I'll|let me|let's|we should|I should|now |looking|thinking|maybe|perhaps)",
     re.IGNORECASE,
 )
-_HEDGED = re.compile(
+_HEDGED = regex(
     r"\b(?:might|maybe|perhaps|probably|I think|I guess|not sure|approach|simplest|cleanest"
     r"|easiest|best|better|fix is"
     r"|should|would|could|let me|wondering)\b|:\s*[-*]",
     re.IGNORECASE,
 )
-_ADMITTED = re.compile(
+_ADMITTED = regex(
     r"\bI was wrong\b|\bI mis(?:understood|read)\b|\bI [a-z]*ly (?:thought|assumed|believed"
     r"|expected)\b"
     r"|\bI first (?:thought|assumed)\b|assumption|mistaken|pensais|croyais|dachte|nahm|pens[éa]"
     r"|creía|asumí|以为|认为|思って|考えて|勘違",
     re.IGNORECASE,
 )
-_NAMED = re.compile(
+_NAMED = regex(
     r"(?:the|an?|each|every|both|all|only|our|le|la|les|der|die|das|el|los)\s|[`A-Z]|\w*[_.(/]"
     r"|\W*[^\x00-\x7f]"
 )
 """How a side begins that says of what it speaks: "shows the default" does not."""
-_CUT = re.compile(
+_CUT = regex(
     r"\b(?:but|and|or|is|are|was|the|a|an|to|with|of|for|because|which|that|it's)\W*$",
     re.IGNORECASE,
 )
-_ACTUALLY = re.compile(r"^(?:actually|en fait|tatsächlich|en realidad|实际上|実際)", re.IGNORECASE)
-_OF_IT = re.compile(r"(?:it|they)(?:'s|'re)? ", re.IGNORECASE)
-_QUOTED = re.compile(r"`[^`]+`")
-_VAGUE = re.compile(r"^(?:it|this|that|there|they)\b(?! (?:is|are) `)", re.IGNORECASE)
+_ACTUALLY = regex(r"^(?:actually|en fait|tatsächlich|en realidad|实际上|実際)", re.IGNORECASE)
+_OF_IT = regex(r"(?:it|they)(?:'s|'re)? ", re.IGNORECASE)
+_QUOTED = regex(r"`[^`]+`")
+_VAGUE = regex(r"^(?:it|this|that|there|they)\b(?! (?:is|are) `)", re.IGNORECASE)
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:

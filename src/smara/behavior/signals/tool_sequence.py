@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from smara.actions.commands import split_variables
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.scratchpad import Pad, code
+from smara.core.startup.regex import regex
 
 SIGNAL = Signal(
     7,
@@ -26,10 +26,10 @@ _LEAST_SHARE = 0.1
 """In so many of all sessions that changed something it must have shown, to be how things are done
 here.
 """
-_OF_EVERYBODY = re.compile(
+_OF_EVERYBODY = regex(
     r"^(?:[a-z]+\s+)?(?:git|gh|glab|cd|ls|rm|mkdir|cp|mv|kill|pkill|chmod|open|sleep)\b"
 )
-_BY_DEFAULT = re.compile(
+_BY_DEFAULT = regex(
     r"(?:cargo\s+(?:check|clippy|build|test|fmt|run)|go\s+(?:build|test|vet|fmt|mod\s+tidy|run)"
     r"|gofmt|swift\s+(?:build|test)"
     r"|dotnet\s+(?:build|test|restore)|mix\s+(?:test|format|compile)|(?:npm|pnpm|yarn"
@@ -39,7 +39,7 @@ _BY_DEFAULT = re.compile(
 """What a toolchain offers in every project, on all or a part of it: whoever knows the language runs
 it untold.
 """
-_ONE_TIME = re.compile(r"[\"'$<>*]|/tmp/|https?:|\b[0-9a-f]{7,40}\b|\b\d{3,}\b|-run\b|::")
+_ONE_TIME = regex(r"[\"'$<>*]|/tmp/|https?:|\b[0-9a-f]{7,40}\b|\b\d{3,}\b|-run\b|::")
 """What stands in a command of the moment: a quotation, a place, a number, one test of many."""
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from smara.codegraph.anchors.models import Anchor, AnchorTree, CodePlace, Named, NewAnchor, Owner
 from smara.codegraph.anchors.store import AnchorStore
 from smara.core.freshness import Freshness, Policy, combine_verdicts
 from smara.core.git import find_repository
+from smara.core.startup.record import dataclass, replace
 from smara.database.database import Session
 from smara.database.projects import ProjectContext
 from smara.secrets.redact import clean_id

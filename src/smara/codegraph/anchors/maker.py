@@ -6,7 +6,6 @@ themselves. A name must mean exactly one definition.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from smara.codegraph.anchors.disk import Disk, lines_between, marked, places_of, sample_of
@@ -22,15 +21,16 @@ from smara.codegraph.anchors.store import AnchorStore
 from smara.codegraph.git import GitFiles
 from smara.codegraph.index.workers import content_hash as digest
 from smara.core.paths import PATH_IN_TEXT
+from smara.core.startup.regex import regex
 from smara.database.database import Session
 
 MOST_NAMES = 24
 _MOST_TEXT = 20_000
 _NAME = r"[^\W\d]\w*"
-_DOTTED = re.compile(rf"{_NAME}(?:(?:\.|::|#){_NAME})*")
-_CODE = re.compile(r"`([^`\n]{1,200})`")
-_WORD = re.compile(rf"(?<![\w./\\@-]){_NAME}(?:(?:\.|::){_NAME})*(?P<call>\(\))?")
-_HUMP = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
+_DOTTED = regex(rf"{_NAME}(?:(?:\.|::|#){_NAME})*")
+_CODE = regex(r"`([^`\n]{1,200})`")
+_WORD = regex(rf"(?<![\w./\\@-]){_NAME}(?:(?:\.|::){_NAME})*(?P<call>\(\))?")
+_HUMP = regex(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
 
 
 def paths_in(text: str) -> list[Named]:

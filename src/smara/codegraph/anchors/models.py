@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+from smara.core.startup.record import dataclass
 
 Owner = Literal["memory", "observation"]
 AnchorKind = Literal["file", "symbol", "lines"]

@@ -8,7 +8,6 @@ only a file that differs from the index is read.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +17,7 @@ from smara.codegraph.anchors.store import AnchorStore
 from smara.codegraph.git import GitFiles
 from smara.codegraph.index.workers import content_hash as digest
 from smara.core.freshness import LITTLE_OF_A_FILE, AnchorVerdict, JudgedAnchor, Verdict
+from smara.core.startup.record import dataclass
 from smara.database.database import Row, Session
 
 Likeness = Callable[[bytes, bytes], float]

@@ -7,7 +7,6 @@ keys contain a changed name are the ones whose edges are made again.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,12 +23,13 @@ from smara.codegraph.resolve.symbols import (
     Symbol,
     SymbolTable,
 )
+from smara.core.startup.regex import regex
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_WORD = re.compile(r"\w+")
+_WORD = regex(r"\w+")
 
 
 class Recorder:

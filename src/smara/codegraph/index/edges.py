@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from smara.codegraph.resolve.scip import INDEX_NAME, NamedLines, Precise, ScipIn
 from smara.codegraph.resolve.symbols import FileOutline, ProjectFiles, Symbol, unpack_outline
 from smara.codegraph.store import CodeStore, TreeRow
 from smara.core import log
+from smara.core.startup.record import dataclass, field
 from smara.database.database import Session
 from smara.errors import InvalidInputError
 

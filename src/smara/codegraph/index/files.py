@@ -11,7 +11,6 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from fnmatch import translate
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,6 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from smara.codegraph.language import kind_of
 from smara.codegraph.models import SkipReason
 from smara.core.paths import is_generated_folder, is_output_folder
+from smara.core.startup.record import dataclass, field
+from smara.core.startup.regex import regex
 from smara.secrets.redact import clean_id
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ _SECRET_FOLDERS = frozenset(
     {".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store"}
 )
 
-_SECRET_NAMES = re.compile(
+_SECRET_NAMES = regex(
     "|".join(
         translate(pattern)
         for pattern in re.findall(
@@ -205,7 +206,7 @@ _SECRET_NAMES = re.compile(
     ),
     re.IGNORECASE,
 )
-_EXAMPLES = re.compile(
+_EXAMPLES = regex(
     r".*\.(?:example|sample|template|tmpl|dist|defaults?)(?:\.[a-z]+)?$", re.IGNORECASE
 )
 

@@ -12,7 +12,6 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 from smara.codegraph import git
@@ -23,6 +22,7 @@ from smara.codegraph.index.writer import Numbers, Writer
 from smara.codegraph.models import IndexReport
 from smara.codegraph.store import VERSION, CodeStore, FileRow, TreeRow
 from smara.core import log
+from smara.core.startup.record import dataclass
 from smara.database.database import Session
 from smara.database.leases import Lease, host_name, is_gone
 from smara.database.projects import ProjectContext

@@ -28,12 +28,13 @@ from smara.codegraph.models import CodeChunk, FileFacts, FileKind, Language, Ski
 from smara.core import log
 from smara.core.escape import to_storable
 from smara.core.paths import is_test_path
+from smara.core.startup.regex import regex
 
 _RACY_NS = 2_000_000_000
 _LOOKED_AT = 8_192
 _LONG_LINE = 2_000
 _MOST_CHUNKS = 4_000
-_GENERATED = re.compile(
+_GENERATED = regex(
     rb"@generated\b|\bcode generated (?:by|from)\b"
     rb"|\b(?:auto-?generated|automatically generated|generated automatically)"
     rb"[^\n]{0,80}(?:do not (?:edit|modify)|by )|\bdo not (?:edit|modify)\b[^\n]{0,40}\bgenerated\b"

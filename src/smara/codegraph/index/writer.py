@@ -7,7 +7,6 @@ in the same one, so a killed process leaves no wrong edges behind.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from smara.codegraph.index.dependents import OutlineChange, change_between
 from smara.codegraph.index.edges import TreeCache
@@ -16,6 +15,7 @@ from smara.codegraph.language import tables
 from smara.codegraph.resolve.symbols import FileOutline, outline_of, pack_outline, unpack_outline
 from smara.codegraph.store import ChunkRow, CodeStore, FileRow, NodeRow, WriteBatch
 from smara.core.escape import to_storable
+from smara.core.startup.record import dataclass
 from smara.database.database import Session
 from smara.database.fulltext import RecordTerms
 

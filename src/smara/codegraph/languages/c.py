@@ -24,6 +24,7 @@ from smara.codegraph.resolve.symbols import (
     closest,
     join,
 )
+from smara.core.startup.regex import regex
 
 HEADERS = (".h", ".hh", ".hpp", ".hxx", ".inl", ".inc")
 MOST_OF_A_CLASS = 64
@@ -181,7 +182,7 @@ def _flat_names(outline: FileOutline) -> dict[str, int]:
     return flat
 
 
-_INCLUDE = re.compile(r'include(?:_next)?\s*(?:"([^"]*)"|(<[^>]*>))')
+_INCLUDE = regex(r'include(?:_next)?\s*(?:"([^"]*)"|(<[^>]*>))')
 
 
 def read_imports(text: str) -> Iterator[ImportParts]:
@@ -198,11 +199,11 @@ def read_imports(text: str) -> Iterator[ImportParts]:
         yield include[1] or include[2], "", "", 0, False
 
 
-_BEFORE_A_NAME = re.compile(
+_BEFORE_A_NAME = regex(
     rb"\b(?:class|struct"
     rb"|union)\s+([A-Z][A-Z0-9_]{2,})(?:\([^()\n]*\))?(?=\s+[A-Za-z_][\w:]*\s*(?:final\s*)?[:{])"
 )
-_ANNOTATIONS = re.compile(
+_ANNOTATIONS = regex(
     rb"\b(?:[A-Z_]*GUARDED_BY|[A-Z_]*LOCKS?_(?:REQUIRED|EXCLUDED|RETURNED)|(?:SCOPED_)?LOCKABLE"
     rb"|(?:EXCLUSIVE|SHARED)_(?:TRY)?LOCK_FUNCTION|UNLOCK_FUNCTION"
     rb"|NO_THREAD_SAFETY_ANALYSIS)\b(?:\([^()\n]*\))?"
@@ -225,7 +226,7 @@ def without_macros(text: bytes) -> bytes:
     return text
 
 
-_CPP_HEADER = re.compile(
+_CPP_HEADER = regex(
     rb"^[ \t]*(?:class\s+\w[^;{]{0,200}[{:]|namespace\s+\w|template\s*<|public:|private:|using\s)",
     re.M,
 )
@@ -249,7 +250,7 @@ _C = LanguageSpec(
     read_imports=read_imports,
     prepare=without_macros,
     separators=(b"->", b"."),
-    test_names=re.compile(r"test_"),
+    test_names=regex(r"test_"),
     types_first=True,
     has_macros=True,
 )

@@ -14,8 +14,9 @@ from smara.codegraph.resolve.symbols import (
     Package,
     join,
 )
+from smara.core.startup.regex import regex
 
-_MODULE = re.compile(r"^\s*module\s+\"?([^\s\"]+)", re.MULTILINE)
+_MODULE = regex(r"^\s*module\s+\"?([^\s\"]+)", re.MULTILINE)
 
 
 class GoRules(LanguageRules):
@@ -93,7 +94,7 @@ class GoRules(LanguageRules):
         return self.remember((folder, package, with_tests), read)
 
 
-_IMPORT = re.compile(r"""([\w.]+)?\s*["`]([^"`]*)["`]""")
+_IMPORT = regex(r"""([\w.]+)?\s*["`]([^"`]*)["`]""")
 
 
 def read_imports(text: str) -> Iterator[ImportParts]:
@@ -103,7 +104,7 @@ def read_imports(text: str) -> Iterator[ImportParts]:
         yield line[2], "*" if alias == "." else "", "" if alias == "." else alias, 0, False
 
 
-_ROUTES = re.compile(
+_ROUTES = regex(
     rb"\.(?P<verb>HandleFunc|Handle|GET|POST|PUT|PATCH|DELETE|Get|Post|Put|Patch|Delete)"
     rb"\(\s*\"(?P<path>(?:[A-Z]+ )?/[^\"\n]*)\"\s*,"
 )
@@ -116,7 +117,7 @@ LANGUAGES = (
         queries=("go",),
         rules=GoRules,
         read_imports=read_imports,
-        test_names=re.compile(r"(?:Test|Benchmark|Fuzz|Example)(?![a-z])"),
+        test_names=regex(r"(?:Test|Benchmark|Fuzz|Example)(?![a-z])"),
         receiver_node="method_declaration",
         class_opening=b"{",
         routes=(RoutePattern(QUOTED_PATHS, _ROUTES),),

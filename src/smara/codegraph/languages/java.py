@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from smara.codegraph.language import ImportParts, LanguageSpec, RoutePattern
 from smara.codegraph.models import Import
 from smara.codegraph.resolve.rules import LanguageRules
 from smara.codegraph.resolve.symbols import FileOutline, NameTarget, Package, closest
+from smara.core.startup.regex import regex
 
 
 class JavaRules(LanguageRules):
@@ -78,7 +78,7 @@ def read_imports(text: str) -> Iterator[ImportParts]:
     yield module, name, "", 0, False
 
 
-_ROUTES = re.compile(
+_ROUTES = regex(
     rb"@(?P<verb>Get|Post|Put|Patch|Delete|Request)Mapping\(\s*(?:(?:value"
     rb"|path)\s*=\s*)?\{?\s*\"(?P<path>[^\"\n]*)\""
 )
@@ -93,7 +93,7 @@ LANGUAGES = (
         read_imports=read_imports,
         separators=(b".", b"::"),
         selves=frozenset({"this"}),
-        test_marks=re.compile(rb"@(?:Test|ParameterizedTest|RepeatedTest|TestFactory|Property)\b"),
+        test_marks=regex(rb"@(?:Test|ParameterizedTest|RepeatedTest|TestFactory|Property)\b"),
         types_first=True,
         has_overloads=True,
         routes=(RoutePattern((b"Mapping(",), _ROUTES),),

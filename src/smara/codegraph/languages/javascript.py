@@ -27,9 +27,10 @@ from smara.codegraph.resolve.symbols import (
     folders_above,
     join,
 )
+from smara.core.startup.regex import regex
 
-_STRING_OR_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
+_STRING_OR_COMMENT = regex(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_TRAILING_COMMA = regex(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
 _MOST_EXTENDED = 5
 
 
@@ -347,16 +348,16 @@ def _matched(pattern: str, name: str) -> str | None:
     return None
 
 
-_SCRIPT_COMMENT = re.compile(r"//[^\n\"'`]*$|/\*.*?\*/", re.M | re.S)
-_LAST_STRING = re.compile(r"""["'`]([^"'`]*)["'`][^"'`]*\Z""")
-_CALLED = re.compile(r"import\s*\(")
-_IMPORT_WORDS = re.compile(r"^import\b\s*(?:type\s+(?!from\b|,))?(?:typeof\s+)?")
-_BRACES = re.compile(r"\{[^{}]*\}")
-_REQUIRE = re.compile(
+_SCRIPT_COMMENT = regex(r"//[^\n\"'`]*$|/\*.*?\*/", re.M | re.S)
+_LAST_STRING = regex(r"""["'`]([^"'`]*)["'`][^"'`]*\Z""")
+_CALLED = regex(r"import\s*\(")
+_IMPORT_WORDS = regex(r"^import\b\s*(?:type\s+(?!from\b|,))?(?:typeof\s+)?")
+_BRACES = regex(r"\{[^{}]*\}")
+_REQUIRE = regex(
     r"(?:(?P<local>\{[^{}]*\}"
     r"|[\w$]+)\s*(?::[^=]*)?=\s*)?require\s*\(\s*[\"'`](?P<module>[^\"'`]+)[\"'`]\s*\)(?:\.(?P<member>[\w$]+))?"
 )
-_EXPORTS = re.compile(
+_EXPORTS = regex(
     r"(?:module\.)?exports(?:\.(?P<name>[\w$]+))?\s*=\s*(?P<value>[\w$]+|\{.*\}"
     r"|require\s*\(\s*[\"'`][^\"'`]+[\"'`]\s*\))\s*\Z",
     re.S,
@@ -435,9 +436,7 @@ def _script_exports(alias: str, value: str) -> Iterator[ImportParts]:
         yield "", value, "" if alias == value else alias, 0, True
 
 
-_ROUTES = re.compile(
-    rb"\.(?P<verb>" + HTTP_VERBS + rb"|all)\(\s*[\"'`](?P<path>/[^\"'`\n]*)[\"'`]\s*,"
-)
+_ROUTES = regex(rb"\.(?P<verb>" + HTTP_VERBS + rb"|all)\(\s*[\"'`](?P<path>/[^\"'`\n]*)[\"'`]\s*,")
 
 _JAVASCRIPT = LanguageSpec(
     name="javascript",

@@ -22,6 +22,7 @@ from smara.codegraph.resolve.symbols import (
     Package,
     folders_above,
 )
+from smara.core.startup.regex import regex
 
 _SUFFIXES = (".py", ".pyi")
 _USUAL_ROOTS = ("src", "lib", "python")
@@ -148,7 +149,7 @@ def _offering(folders: dict[str, list[str]]) -> dict[str, list[str]]:
     return {name: sorted(places) for name, places in roots.items()}
 
 
-_FROM = re.compile(r"from\s*(\.*)\s*([\w.]*)\s*import\b(.*)", re.S)
+_FROM = regex(r"from\s*(\.*)\s*([\w.]*)\s*import\b(.*)", re.S)
 
 
 def read_imports(text: str) -> Iterator[ImportParts]:
@@ -164,14 +165,12 @@ def read_imports(text: str) -> Iterator[ImportParts]:
             yield module.replace(" ", ""), "", alias, 0, False
 
 
-_ROUTES = re.compile(
+_ROUTES = regex(
     rb"\.(?P<verb>route|api_route|websocket|"
     + HTTP_VERBS
     + rb")\(\s*[rf]?[\"'](?P<path>/[^\"'\n]*)[\"']"
 )
-_DJANGO_ROUTES = re.compile(
-    rb"(?P<verb>)\b(?:re_path|path|url)\(\s*r?[\"'](?P<path>[^\"'\n]*)[\"']\s*,"
-)
+_DJANGO_ROUTES = regex(rb"(?P<verb>)\b(?:re_path|path|url)\(\s*r?[\"'](?P<path>[^\"'\n]*)[\"']\s*,")
 
 LANGUAGES = (
     LanguageSpec(
@@ -184,7 +183,7 @@ LANGUAGES = (
         rules=PythonRules,
         read_imports=read_imports,
         selves=frozenset({"self", "cls"}),
-        test_names=re.compile(r"test"),
+        test_names=regex(r"test"),
         tested_extensions=("py",),
         has_docstrings=True,
         ignores_trailing_commas=True,

@@ -23,6 +23,7 @@ from smara.codegraph.resolve.symbols import (
     folders_above,
     join,
 )
+from smara.core.startup.regex import regex
 
 _ROOT_FILES = frozenset({"lib.rs", "main.rs", "mod.rs", "build.rs"})
 _OWN_ROOTS = frozenset({"tests", "examples", "benches", "bin"})
@@ -163,9 +164,9 @@ def _lib_path(text: str, folder: str) -> str:
     return join(folder, path if isinstance(path, str) else "src/lib.rs")
 
 
-_SLASHES = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
-_HEAD = re.compile(r"^(?:pub(?:\s*\([^)]*\))?\s+)?")
-_BRACES = re.compile(r"[{},]")
+_SLASHES = regex(r"//[^\n]*|/\*.*?\*/", re.S)
+_HEAD = regex(r"^(?:pub(?:\s*\([^)]*\))?\s+)?")
+_BRACES = regex(r"[{},]")
 
 
 def read_imports(text: str) -> Iterator[ImportParts]:
@@ -209,7 +210,7 @@ def _unfold(text: str) -> Iterator[str]:
         yield prefixes[-1] + rest
 
 
-_ROUTES = re.compile(
+_ROUTES = regex(
     rb"#\[(?P<verb>"
     + HTTP_VERBS
     + rb")\(\s*\"(?P<path>/[^\"\n]*)\"|\.route\(\s*\"(?P<pattern>/[^\"\n]*)\"\s*,"
@@ -225,7 +226,7 @@ LANGUAGES = (
         read_imports=read_imports,
         separators=(b"::", b"."),
         selves=frozenset({"self"}),
-        test_marks=re.compile(rb"#\[(?:[\w:]+::)?(?:test|rstest|bench)\b"),
+        test_marks=regex(rb"#\[(?:[\w:]+::)?(?:test|rstest|bench)\b"),
         has_overloads=True,
         routes=(RoutePattern(QUOTED_PATHS, _ROUTES),),
         manifests=("Cargo.toml",),

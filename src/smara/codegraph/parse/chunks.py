@@ -13,21 +13,22 @@ from itertools import accumulate, groupby
 
 from smara.codegraph.language import kind_of, language_of, languages
 from smara.codegraph.models import CodeChunk, Definition, FileFacts
+from smara.core.startup.regex import regex
 from smara.database.fulltext import RecordTerms, terms_of
 
 _BYTES = 6_000
-_PYTHON = re.compile(r"""^(?:#[^\n]*\n|\s)*(?:[rRuU]{0,2})("{3}|'{3}|"|')(.+?)\1""", re.DOTALL)
-_BLOCK = re.compile(r"^\s*/\*+!?(.*?)\*/", re.DOTALL)
-_LINES = re.compile(r"^\s*((?://[/!]?[^\n]*(?:\n|$))+)")
-_LICENSE = re.compile(r"copyright|licen[sc]ed?\b|spdx|all rights reserved", re.IGNORECASE)
-_MARKUP = re.compile(r"^(?:[#=~<>|!]|-{2,}|[-*+] |\.\. |:\w+:|```|\[!\[|\[\w+\]:)")
+_PYTHON = regex(r"""^(?:#[^\n]*\n|\s)*(?:[rRuU]{0,2})("{3}|'{3}|"|')(.+?)\1""", re.DOTALL)
+_BLOCK = regex(r"^\s*/\*+!?(.*?)\*/", re.DOTALL)
+_LINES = regex(r"^\s*((?://[/!]?[^\n]*(?:\n|$))+)")
+_LICENSE = regex(r"copyright|licen[sc]ed?\b|spdx|all rights reserved", re.IGNORECASE)
+_MARKUP = regex(r"^(?:[#=~<>|!]|-{2,}|[-*+] |\.\. |:\w+:|```|\[!\[|\[\w+\]:)")
 MOST_OPENING_BYTES = _BYTES
-_DIRECTIVE = re.compile(
+_DIRECTIVE = regex(
     r"go:\w|\+build|eslint|jshint|jslint|global |@ts-|@flow|prettier|nolint|vim:|-\*-|#(?:region"
     r"|pragma)"
 )
 """What is said to a tool, not to a reader."""
-_DRAWN = re.compile(r"([=~\-*^#\"'_+.])\1{2,}")
+_DRAWN = regex(r"([=~\-*^#\"'_+.])\1{2,}")
 """A line that underlines a title."""
 
 
@@ -75,9 +76,9 @@ def _paragraph(text: str) -> str:
 MOST_LINES = 100
 MOST_CHARACTERS = 12_000
 SMALL_SECTION_LINES = 4
-_HEADING = re.compile(r"(#{1,6}|={1,6}|\*{1,4})\s+(\S.*?)[#=\s]*$")
-_UNDERLINE = re.compile(r"([=\-~^\"'`*+#])\1{2,}\s*$")
-_FENCE = re.compile(r"\s*(?:```|~~~)")
+_HEADING = regex(r"(#{1,6}|={1,6}|\*{1,4})\s+(\S.*?)[#=\s]*$")
+_UNDERLINE = regex(r"([=\-~^\"'`*+#])\1{2,}\s*$")
+_FENCE = regex(r"\s*(?:```|~~~)")
 _LONGEST_NAME = 120
 
 
@@ -206,7 +207,7 @@ REST_LINES = 80
 """What stands outside of functions, or in a class outside of its methods."""
 TINY_LINES = 2
 """So few lines between two pieces go with the piece below them."""
-_COMMENT = re.compile(r"\s*(?:#|//|/\*|\*|<!--|--)")
+_COMMENT = regex(r"\s*(?:#|//|/\*|\*|<!--|--)")
 _CONTAINERS = frozenset({"class", "module"})
 _BODIES = frozenset({"function", "method", "test"})
 _LONGEST_PREFIX = 300

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass, field
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,6 +21,8 @@ from smara.codegraph.parse.source import (
 )
 from smara.core.extract import shorten
 from smara.core.paths import is_test_path
+from smara.core.startup.record import dataclass, field
+from smara.core.startup.regex import regex
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -56,8 +57,8 @@ _UNFINISHED = Definition(
     doc="",
     body_hash=b"",
 )
-_CASES = re.compile(rb"(?:it|test|describe|context|suite|specify|bench|fit|xit)(?:\.[\w.]+)?")
-_NO_DOC = re.compile(r"copyright|licen[cs]e|eslint|@ts-|-\*-|prettier|use strict", re.I)
+_CASES = regex(rb"(?:it|test|describe|context|suite|specify|bench|fit|xit)(?:\.[\w.]+)?")
+_NO_DOC = regex(r"copyright|licen[cs]e|eslint|@ts-|-\*-|prettier|use strict", re.I)
 _TEST_MACROS = frozenset(
     {"TEST", "TEST_F", "TEST_P", "TYPED_TEST", "TEST_CASE", "SCENARIO", "BOOST_AUTO_TEST_CASE"}
 )

@@ -17,11 +17,12 @@ from smara.codegraph.models import Binding, Definition, Import, Reference, Refer
 from smara.codegraph.parse.definitions import Scopes
 from smara.codegraph.parse.source import SourceFile
 from smara.core.extract import word_set
+from smara.core.startup.regex import regex
 
 # What begins with a set of letters is searched for at twice the speed of what begins with a
 # boundary.
-_NAMES = re.compile(rb"[A-Z](?<!\w[A-Z])[A-Z0-9_]++(?![\w$(])(?!\s*=[^=])")
-_PATH = re.compile(rb"(?:(?=[\w$]++(?:\.|::|->))[\w$]++(?:\.|::|->))*+\Z")
+_NAMES = regex(rb"[A-Z](?<!\w[A-Z])[A-Z0-9_]++(?![\w$(])(?!\s*=[^=])")
+_PATH = regex(rb"(?:(?=[\w$]++(?:\.|::|->))[\w$]++(?:\.|::|->))*+\Z")
 _IN_PATHS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$.:->")
 _JOINTS = (b".", b":", b">")
 _LONGEST = 120
@@ -67,18 +68,18 @@ UNKNOWN = "?"
 """The receiver of a call on something that has no plain name: a string, a sum, a long chain."""
 RETURNS = "()"
 """The name under which a function's scope binds the type that it returns."""
-_INSIDE_ROUND = re.compile(r"\((?:[^()]|\(\))+\)")
-_INSIDE_SQUARE = re.compile(r"\[(?:[^\[\]]|\[\])+\]")
-_INSIDE_ANGLES = re.compile(r"(?:::)?<(?:[^<>()]|<>)*>")
-_PLAIN = re.compile(r"[\w$]+(?:(?:\(\)|\[\]|[!?])*(?:\.|::|->)[\w$#]+)*(?:\(\)|\[\]|[!?])*")
-_WORDS_BEFORE = re.compile(r"^\(*(?:new|await|yield|go|defer)\s+")
-_PATH_BEFORE = re.compile(rb"[\w:.]*$")
-_FIRST_PART = re.compile(r"\.|::|->|[(\[!?]")
-_NAME = re.compile(r"[^\W\d][\w$]*|\$[\w$]*|#\w+")
-_OPTIONAL = re.compile(
+_INSIDE_ROUND = regex(r"\((?:[^()]|\(\))+\)")
+_INSIDE_SQUARE = regex(r"\[(?:[^\[\]]|\[\])+\]")
+_INSIDE_ANGLES = regex(r"(?:::)?<(?:[^<>()]|<>)*>")
+_PLAIN = regex(r"[\w$]+(?:(?:\(\)|\[\]|[!?])*(?:\.|::|->)[\w$#]+)*(?:\(\)|\[\]|[!?])*")
+_WORDS_BEFORE = regex(r"^\(*(?:new|await|yield|go|defer)\s+")
+_PATH_BEFORE = regex(rb"[\w:.]*$")
+_FIRST_PART = regex(r"\.|::|->|[(\[!?]")
+_NAME = regex(r"[^\W\d][\w$]*|\$[\w$]*|#\w+")
+_OPTIONAL = regex(
     r"^(?:typing\.|t\.)?(?:Optional|Final|ClassVar|Annotated|Type|type)\[(.*)\]$", re.S
 )
-_WRAPPERS = re.compile(
+_WRAPPERS = regex(
     r"^(?:Box|Rc|Arc|Option|Ref|RefMut|Readonly|Partial|Promise|std::unique_ptr|std::shared_ptr"
     r"|unique_ptr|shared_ptr)<(.*)>$",
     re.S,
@@ -95,7 +96,7 @@ _PLAIN_TYPES = word_set(
     " String Object Integer Long Boolean Double Override std T K V NULL EOF TRUE FALSE"
 )
 _NO_TYPES = word_set("var auto let void None any unknown object Any _ require")
-_TYPE_WORDS = re.compile(
+_TYPE_WORDS = regex(
     r"^(?:(?:const|mut|dyn|impl|final|volatile|static|struct|enum|union|unsigned|readonly|ref"
     r"|&\s*'\w+)\s+)+"
 )
@@ -347,10 +348,10 @@ _PAIRS: tuple[tuple[str, str, Callable[[str], str]], ...] = (
 )
 
 
-_SQUARE = re.compile(r"\[[^\[\]]*\]")
-_ROUND = re.compile(r"\([^()]*\)")
-_FUNCTION = re.compile(r"(?:\bdefault|=)\s*(?:async\s*)?(?:function\b[\s*\w$]*)?\(")
-_PARAMETERS = re.compile(r"(?:^|[(,{])\s*(?:\*{1,2}|\.\.\.)?([\w$]+)\s*(?=[,:=)}]|$)")
+_SQUARE = regex(r"\[[^\[\]]*\]")
+_ROUND = regex(r"\([^()]*\)")
+_FUNCTION = regex(r"(?:\bdefault|=)\s*(?:async\s*)?(?:function\b[\s*\w$]*)?\(")
+_PARAMETERS = regex(r"(?:^|[(,{])\s*(?:\*{1,2}|\.\.\.)?([\w$]+)\s*(?=[,:=)}]|$)")
 
 
 def hidden_names(

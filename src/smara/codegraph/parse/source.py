@@ -8,10 +8,8 @@ small sample of line hashes by which two bodies are compared.
 from __future__ import annotations
 
 import codecs
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -19,6 +17,8 @@ from zlib import crc32
 
 from smara.codegraph.codec import bytes_of, numbers_in
 from smara.codegraph.language import LanguageSpec
+from smara.core.startup.record import dataclass
+from smara.core.startup.regex import regex
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -30,7 +30,7 @@ _BLANKS = b" \t\r\n\f\v"
 _HIDDEN = bytes.maketrans(_BLANKS, b"\x0e\x0f\x10\x11\x12\x13")
 _DEEPEST_MARK = 8
 _QUOTE, _TRIPLE, _RAW = (b'"', b"'"), (b'"' * 3, b"'" * 3), b"rR"
-_ESCAPE = re.compile(rb"\\[\n\\'\"abfnrtv0-7xNuU]")
+_ESCAPE = regex(rb"\\[\n\\'\"abfnrtv0-7xNuU]")
 _BLANKED = bytes(byte if byte in b"\r\n" else 32 for byte in range(256))
 PASSED = _BLANKS + bytes(range(1, _DEEPEST_MARK + 1))
 """What says nothing at the end of a definition: blanks, and the marks of the blocks that end with
@@ -249,7 +249,7 @@ class SourceFile:
 
 LONGEST_DOC = 160
 _MOST_STEPS = 12
-_DOC_MARKS = re.compile(r"^\s*(?:[rRbBuUfF]{0,2}(?:\"\"\"|'''|[\"'])|/\*+!?|//[/!]?|\*+(?!/)|#+!?)")
+_DOC_MARKS = regex(r"^\s*(?:[rRbBuUfF]{0,2}(?:\"\"\"|'''|[\"'])|/\*+!?|//[/!]?|\*+(?!/)|#+!?)")
 
 
 def first_doc_line(text: str) -> str:

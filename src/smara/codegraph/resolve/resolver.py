@@ -7,7 +7,6 @@ name is too common to tell. Tests are joined to what they import, call or are na
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from smara.codegraph.resolve.symbols import (
     outline_of,
 )
 from smara.core.paths import is_test_path
+from smara.core.startup.regex import regex
 
 SHORTEST_GUESS = 4
 """Letters a name has at least before one place that bears it is taken for the one that is meant."""
@@ -93,7 +93,7 @@ class EdgeSet:
         self.path_of[edge.to_no] = path
 
 
-_AFFIXES = re.compile(
+_AFFIXES = regex(
     r"^(?:test_|tests_|Test(?=[A-Z]))|(?:[._-](?:tests?|spec)|(?<=[a-z0-9])(?:Tests?|TestCase|IT"
     r"|Spec))$"
 )

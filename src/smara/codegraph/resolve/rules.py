@@ -7,7 +7,6 @@ file's, then other files'. Every walk is bounded, so a circle of re-exports ends
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from functools import lru_cache, wraps
@@ -22,6 +21,7 @@ from smara.codegraph.resolve.symbols import (
     Symbol,
     SymbolTable,
 )
+from smara.core.startup.regex import regex
 
 DEEPEST = 12
 """Steps of types, base classes and dotted names that are followed at most."""
@@ -33,11 +33,9 @@ HOLDERS = frozenset({"class", "module"})
 _UNASKED = object()
 _OPEN = object()
 
-_MARKS = re.compile(
-    r"[&*]|\b(?:const|mut|dyn|struct|class|impl|typename|final|readonly)\b\s*|'\w+\s+"
-)
+_MARKS = regex(r"[&*]|\b(?:const|mut|dyn|struct|class|impl|typename|final|readonly)\b\s*|'\w+\s+")
 _POINTERS = frozenset({"Box", "Rc", "Arc", "unique_ptr", "shared_ptr", "scoped_refptr", "RefPtr"})
-steps = re.compile(r"\.|::|->").split
+steps = regex(r"\.|::|->").split
 """Split a dotted name: ``a::b.c()`` gives ``a``, ``b`` and ``c()``."""
 
 T = TypeVar("T")

@@ -7,12 +7,12 @@ syntax.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from smara.core.files import read_regular
+from smara.core.startup.regex import regex
 from smara.errors import InvalidInputError
 
 INDEX_NAME = "index.scip"
@@ -26,7 +26,7 @@ FAR_APART = 1 << 31
 
 _DEFINITION = 1
 _NUMBER, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
-_LAST_NAME = re.compile(r"(?:`((?:[^`]|``)+)`|([\w+\-$]+))(?:\([^()]*\)\.|[#.:!/]|\))$")
+_LAST_NAME = regex(r"(?:`((?:[^`]|``)+)`|([\w+\-$]+))(?:\([^()]*\)\.|[#.:!/]|\))$")
 
 
 class Occurrence(NamedTuple):

@@ -7,13 +7,13 @@ decision. The same store always gives the same choice.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from smara.context.models import BUDGETS
 from smara.context.moments.draft import cost_of, memory_line
+from smara.core.startup.regex import regex
 from smara.knowledge.gate import is_echo
 from smara.knowledge.kinds import KINDS, types_told_at
 from smara.knowledge.memories import Memories
@@ -141,7 +141,7 @@ _LEAST_ERROR = 12
 _READ_FOR_START = {"pinned": 40, "confirmed": 80, "facts": 40, "near": 40}
 _JUDGED = 64
 _LEAST_SHARED = 0.75
-_INNER_CAPITAL = re.compile(r"[a-z][A-Z]")
+_INNER_CAPITAL = regex(r"[a-z][A-Z]")
 
 
 class MemoryFinder:

@@ -9,7 +9,6 @@ of time, or on a database error, nothing is injected. Every injection has a rece
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +35,7 @@ from smara.core.clock import Clock
 from smara.core.events import HostEvent
 from smara.core.ids import IdMaker
 from smara.core.scope import require_id
+from smara.core.startup.record import dataclass
 from smara.environment import patience
 from smara.errors import DeadlineError, SmaraError
 from smara.knowledge.store import seen_in

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from smara.behavior.store import BehaviorStore
@@ -31,6 +30,7 @@ from smara.context.moments.draft import (
 )
 from smara.core.memory_block import CLOSING, OPENING
 from smara.core.scope import WRITTEN_BY, is_id
+from smara.core.startup.record import dataclass
 from smara.knowledge.gate import without_injected
 from smara.knowledge.kinds import KINDS
 from smara.knowledge.models import LOCAL_TAINT

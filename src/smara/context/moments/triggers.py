@@ -6,7 +6,6 @@ hooks, which have no time to open a store.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
@@ -51,6 +50,7 @@ from smara.context.moments.tool_calls import (
     wanted,
 )
 from smara.core.scope import WRITTEN_BY
+from smara.core.startup.regex import regex
 from smara.core.tool_triggers import is_named
 from smara.decisions.decisions import Decisions
 from smara.knowledge.kinds import KINDS, types_told_at
@@ -64,7 +64,7 @@ _LEAST_SHARE = 0.6
 LEAST_WORDS = 3
 _LOOKED_AT = 60
 MOST = 2
-_PARTICULAR = re.compile(r"\w[-_/.]\w|\d")
+_PARTICULAR = regex(r"\w[-_/.]\w|\d")
 
 
 class Subject(NamedTuple):

@@ -6,7 +6,6 @@ Only what a session does afterwards counts as use, never that the injection was 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -14,13 +13,14 @@ from smara.actions.commands import read_command
 from smara.actions.failures import has_failed
 from smara.behavior.habits import KnownFailure
 from smara.core.events import HostEvent
+from smara.core.startup.regex import regex
 from smara.core.tool_names import tool_arguments, tool_name
 from smara.core.tool_triggers import shown_files
 from smara.knowledge.models import TypedMemory
 
 MOST_SIGNS = 12
-_BACKTICKED = re.compile(r"`([^`\n]{1,200})`")
-_IDENTIFIER = re.compile(r"[A-Za-z_][\w.]*(?:\(\))?")
+_BACKTICKED = regex(r"`([^`\n]{1,200})`")
+_IDENTIFIER = regex(r"[A-Za-z_][\w.]*(?:\(\))?")
 _LEAST_NAME = 5
 _MOST_TEXT = 20_000
 _TOUCHING = ("Read", "Edit", "Write")

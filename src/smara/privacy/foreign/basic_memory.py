@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
+from smara.core.startup.regex import regex
 from smara.privacy.foreign.records import (
     Candidate,
     ForeignFact,
@@ -27,18 +28,18 @@ from smara.privacy.foreign.records import (
     time_of,
 )
 
-_HEAD = re.compile(r"---[ \t]*\r?\n(?P<head>.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
-_FIELD = re.compile(r"(?P<name>[\w-]+):[ \t]*(?P<value>.*)")
-_OBSERVATION = re.compile(r"\[(?P<category>[^\[\]()]+)\]\s+(?P<text>.+)", re.DOTALL)
-_CLOCK = re.compile(r"[\d:.,\s-]+")
-_CONTEXT = re.compile(r"(?P<text>.*\S)\s*\((?P<context>[^()]*)\)", re.DOTALL)
-_RELATION = re.compile(
+_HEAD = regex(r"---[ \t]*\r?\n(?P<head>.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
+_FIELD = regex(r"(?P<name>[\w-]+):[ \t]*(?P<value>.*)")
+_OBSERVATION = regex(r"\[(?P<category>[^\[\]()]+)\]\s+(?P<text>.+)", re.DOTALL)
+_CLOCK = regex(r"[\d:.,\s-]+")
+_CONTEXT = regex(r"(?P<text>.*\S)\s*\((?P<context>[^()]*)\)", re.DOTALL)
+_RELATION = regex(
     r"(?:(?P<type>[^\s\"'\[]+)|\"(?P<double>[^\"]+)\"|'(?P<single>[^']+)')\s*"
     r"\[\[(?P<target>[^\[\]]+)\]\](?:\s*\((?P<context>.*)\))?",
     re.DOTALL,
 )
-_TAG = re.compile(r"(?:^|\s)#(?P<tag>[^\s#]*[^\s#\d][^\s#]*)")
-_LAST_TAGS = re.compile(r"(?:\s+#[^\s#]+)+$")
+_TAG = regex(r"(?:^|\s)#(?P<tag>[^\s#]*[^\s#\d][^\s#]*)")
+_LAST_TAGS = regex(r"(?:\s+#[^\s#]+)+$")
 
 
 def _recognizes(candidate: Candidate) -> bool:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from smara.core.extract import shorten
 from smara.core.scope import is_id
+from smara.core.startup.regex import regex
 from smara.errors import InvalidInputError, UsageError
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import AddResult, Evidence, NewMemory, TypedMemory
@@ -38,7 +39,7 @@ _MESSAGES_AT_ONCE = 200
 _FACTS_AT_ONCE = 25
 """Each fact is compared with what is here, and others wait to write meanwhile."""
 _MOST_TAGS, _LONGEST_TAG, _MOST_FILES = 20, 60, 50
-_PLAIN_ID = re.compile(r"[\w.@-]{1,200}")
+_PLAIN_ID = regex(r"[\w.@-]{1,200}")
 _HERE_ALREADY = "said in a session that is here with its own transcript"
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import apsw
 
+from smara.core.startup.regex import regex
 from smara.privacy.foreign.records import (
     Candidate,
     ForeignFact,
@@ -35,9 +36,9 @@ from smara.privacy.foreign.records import (
 _OWNERS = ("user_id", "agent_id", "app_id", "run_id")
 _HISTORY = frozenset({"memory_id", "old_memory", "new_memory", "event"})
 _LONGEST_TAG = 60
-_BLOCK = re.compile(r"^---[ \t]*$", re.MULTILINE)
-_FIELD = re.compile(r"^(?P<name>\w+)[ \t]*:[ \t]*(?P<value>.*\S)[ \t]*$", re.MULTILINE)
-_NOTE = re.compile(r"\s*---[ \t]*\r?\nid:[^\n]*\n(?:\w+:[^\n]*\n)*?categories:")
+_BLOCK = regex(r"^---[ \t]*$", re.MULTILINE)
+_FIELD = regex(r"^(?P<name>\w+)[ \t]*:[ \t]*(?P<value>.*\S)[ \t]*$", re.MULTILINE)
+_NOTE = regex(r"\s*---[ \t]*\r?\nid:[^\n]*\n(?:\w+:[^\n]*\n)*?categories:")
 
 
 def _recognizes(candidate: Candidate) -> bool:

@@ -9,10 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -24,6 +22,8 @@ import apsw
 
 from smara.core.clock import to_ms
 from smara.core.files import read_regular
+from smara.core.startup.record import dataclass
+from smara.core.startup.regex import regex
 from smara.errors import InvalidInputError
 from smara.knowledge.models import MemoryType
 from smara.messages.models import ROLES, Role
@@ -37,7 +37,7 @@ _BUSY_MS = 5_000
 _SECONDS_BELOW = 100_000_000_000
 """A time below is in seconds: as milliseconds it would be before 1974."""
 _YEAR_10000_MS = 253_402_300_800_000
-_KEY = re.compile(r'"(\w+)"\s*:')
+_KEY = regex(r'"(\w+)"\s*:')
 
 
 class Malformed(ValueError):

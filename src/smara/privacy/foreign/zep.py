@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from smara.core.startup.regex import regex
 from smara.privacy.foreign.records import (
     Candidate,
     ForeignFact,
@@ -31,7 +32,7 @@ _SECTIONS = (
     "episodes", "episodic_nodes", "messages", "threads", "sessions", "nodes", "entity_nodes",
     "entities", "edges", "entity_edges", "facts",
 )  # fmt: skip
-_SPEAKER = re.compile(r"(?P<role>user|human|assistant|ai|system|tool)\b[^:\n]{0,60}:\s*", re.I)
+_SPEAKER = regex(r"(?P<role>user|human|assistant|ai|system|tool)\b[^:\n]{0,60}:\s*", re.I)
 _OWNERS = ("user_id", "graph_id", "group_id")
 
 

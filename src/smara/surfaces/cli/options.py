@@ -5,11 +5,9 @@ It also completes and resolves the ids of threads, tasks, memories and messages.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any
 
@@ -17,12 +15,14 @@ import click
 from click.shell_completion import CompletionItem
 
 from smara.config import load_settings, store_exists
+from smara.core.startup.record import dataclass, field
+from smara.core.startup.regex import regex
 from smara.errors import InvalidInputError, NotFoundError
 from smara.memory import Memory, open_memory
 from smara.messages.models import Message
 from smara.surfaces.cli import output
 
-_BEGINNING = re.compile(r"[0-9a-f]{4}[0-9a-f-]{0,31}(/|$)")
+_BEGINNING = regex(r"[0-9a-f]{4}[0-9a-f-]{0,31}(/|$)")
 """A beginning of a UUID, which threads of agents have."""
 Command = Callable[..., Any]
 Reply = Iterator[Any]

@@ -7,7 +7,6 @@ to standard error, and only when a person is watching.
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import sys
 import time
@@ -21,9 +20,10 @@ import click
 
 from smara import texts
 from smara.core.extract import one_line
+from smara.core.startup.regex import regex
 
 SCHEMA = 1
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
+_UUID = regex(r"[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 _JOINERS = "\u200c\u200d"  # scripts and emoji need them, and they move no other text
 
 

@@ -6,13 +6,13 @@ bars and trees are added here.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 from unicodedata import category, east_asian_width
 
 import click
 
+from smara.core.startup.regex import regex
 from smara.shapes import memory_json
 from smara.surfaces.cli import output
 from smara.texts import call_place, card_groups, few, memory_facts, memory_state, place, walk_size
@@ -39,7 +39,7 @@ _BAR_CELLS = 12
 _LINES_SHOWN = 2
 _UNSURE = 0.75
 _MOST_PLACES = 4
-_FENCE = re.compile(r"`{3,}\w*")
+_FENCE = regex(r"`{3,}\w*")
 TASK_COLUMNS = ("task", "status", "blocked", "priority", "type", "assignee", "labels", "title")
 MEMORY_COLUMNS = (
     "memory", "type", "confidence", "trust", "state", "review", "source", "files", "evidence",

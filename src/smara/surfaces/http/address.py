@@ -8,22 +8,22 @@ over HTTP uses the same checks.
 from __future__ import annotations
 
 import ipaddress
-import re
 import signal
 import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import anyio
 import uvicorn
 
 from smara.core import log
+from smara.core.startup.record import dataclass
+from smara.core.startup.regex import regex
 from smara.errors import ConfigError, InvalidInputError
 
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - to recognise it, not to bind it
-_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s:/@\[\]]+))(?::(\d{1,5}))?")
+_HOST = regex(r"(?:\[([0-9a-f:.]+)\]|([^\s:/@\[\]]+))(?::(\d{1,5}))?")
 
 
 def parse_address(text: str, option: str = "--http") -> tuple[str, int]:

@@ -13,7 +13,6 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -25,6 +24,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from smara.core.startup.record import dataclass, replace
 from smara.core.validate import precondition
 from smara.errors import (
     CannotOpenError,

@@ -22,15 +22,16 @@ import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import datetime
 from functools import cache, partial
 from typing import Any, Literal, Union, get_args, get_origin, is_typeddict
 
+from smara.core.startup.record import MISSING, dataclass, fields, is_dataclass
+from smara.core.startup.regex import regex
 from smara.core.validate import invalid
 from smara.errors import InvalidInputError
 
-_TYPES = re.compile(r"^if TYPE_CHECKING:.*\n((?:(?:[ \t]+.*)?\n)+)", re.MULTILINE)
+_TYPES = regex(r"^if TYPE_CHECKING:.*\n((?:(?:[ \t]+.*)?\n)+)", re.MULTILINE)
 _LISTS: dict[Any, Callable[[list[Any]], Any]] = {
     list: list, tuple: tuple, set: set, frozenset: frozenset,
     collections.abc.Sequence: tuple, collections.abc.Collection: tuple,

@@ -13,12 +13,12 @@ import sys
 import time
 from asyncio import TimerHandle, Transport
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from smara.core import log
+from smara.core.startup.record import dataclass
 
 _QUIET_SECONDS = 60.0
 _MOST_CONNECTIONS = 256

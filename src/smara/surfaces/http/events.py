@@ -14,11 +14,11 @@ import json
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from smara.core.startup.record import dataclass, field
 from smara.errors import SmaraError
 from smara.feed.models import FeedEvent, FeedPage, read_cursor, write_cursor
 from smara.surfaces.http.api import Api, Caller

@@ -12,7 +12,6 @@ import json
 import traceback
 from collections import OrderedDict
 from collections.abc import Callable, MutableMapping
-from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from urllib.parse import parse_qsl
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from smara.core import log
+from smara.core.startup.record import dataclass
 from smara.errors import SmaraError
 from smara.surfaces.http.address import Site, is_same_origin
 from smara.surfaces.http.keys import Doorkeeper, Principal

@@ -14,10 +14,10 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from smara.core.startup.record import asdict, dataclass
 from smara.errors import ConfigError, ConflictError, NotFoundError
 
 CODE_SECONDS = 3_600

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from smara import __version__
+from smara.core.startup.regex import regex
 from smara.surfaces.http.codec import Schemas, camel, field_types, parts
 from smara.surfaces.http.problem import MEDIA_TYPE
 from smara.surfaces.http.routes import ROUTES, Route
@@ -51,7 +52,7 @@ SHAPED: dict[str, str] = {
 """The shapes of ``smara.shapes``: name and kind of each field. ``?`` may be null, ``-`` may be
 absent, ``x`` is anything.
 """
-_FIELD = re.compile(r"(\w+):(\[?)(\w+)(\]?)([?-]?)")
+_FIELD = regex(r"(\w+):(\[?)(\w+)(\]?)([?-]?)")
 PROBLEM = {
     "type": "object",
     "properties": {

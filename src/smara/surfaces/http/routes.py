@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
+from smara.core.startup.record import dataclass
 from smara.knowledge.models import NewMemory
 from smara.memory import Memory, Room
 from smara.surfaces.http.codec import Annotations, Parameter, Signature, field_types

@@ -15,7 +15,6 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote
@@ -31,6 +30,7 @@ from starlette.routing import Route as Page
 from smara import __version__
 from smara.adapters.hosts.precompute import bring_up_to_date
 from smara.core.clock import SystemClock
+from smara.core.startup.record import dataclass, field
 from smara.environment import patience, serve_folder, spool_folder
 from smara.errors import ConfigError
 from smara.memory import Memory

@@ -7,12 +7,12 @@ the work, or hand a task over.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from smara.core.extract import one_line, shorten
 from smara.core.prompts import load_prompt
+from smara.core.startup.record import dataclass
 from smara.errors import InvalidInputError, NotFoundError
 from smara.memory import Memory
 from smara.messages.models import Message

@@ -12,14 +12,12 @@ import hmac
 import json
 import logging
 import os
-import re
 import secrets
 import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -34,6 +32,8 @@ from mcp.shared.message import SessionMessage
 
 from smara.adapters.hosts.hook_store import ServerDrain
 from smara.adapters.hosts.precompute import bring_up_to_date
+from smara.core.startup.record import dataclass, replace
+from smara.core.startup.regex import regex
 from smara.environment import spool_folder
 from smara.errors import ConfigError
 from smara.memory import Memory
@@ -63,8 +63,8 @@ MOST_LINE_BYTES = 8 * 1024 * 1024
 _CHUNK = 65_536
 _LAST_ANSWERS_SECONDS = 5.0
 _ID = r'"id"\s*:\s*("(?:[^"\\]|\\.){0,200}"|-?\d{1,18})'
-_ID_FIRST = re.compile(rf'\s*\{{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?{_ID}')
-_ID_LAST = re.compile(rf"{_ID}\s*\}}\s*\Z")
+_ID_FIRST = regex(rf'\s*\{{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?{_ID}')
+_ID_LAST = regex(rf"{_ID}\s*\}}\s*\Z")
 
 Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
 Outgoing = MemoryObjectSendStream[SessionMessage]
@@ -234,7 +234,7 @@ def _take_over() -> tuple[int, int]:
 PATH = "/mcp"
 MOST_BODY_BYTES = 4 * 1024 * 1024
 _CLOSING_SECONDS = 3
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_SURROGATE = regex(r"\\u[dD][89a-fA-F]")
 _HEADERS = {401: [(b"www-authenticate", b"Bearer")], 405: [(b"allow", b"POST")]}
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from smara.core.startup.regex import regex
 from smara.errors import NotFoundError, SmaraError
 from smara.memory import Memory
 from smara.surfaces.http.shape import Shaper
@@ -20,7 +20,7 @@ _MOST_IN_A_COLUMN = 24
 _MOST_TASKS = 60
 _HITS = 20
 _MOST_TEXT = 4_000
-_CITED = re.compile(r"\[(\d{1,3})\]")
+_CITED = regex(r"\[(\d{1,3})\]")
 
 
 def timeline(memory: Memory, query: Query) -> Facts:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from smara.core.startup.record import dataclass
 from smara.memory import Memory
 
 Query: TypeAlias = Mapping[str, str]

@@ -14,7 +14,6 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
 from difflib import ndiff
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from smara.adapters.host_specs import TRANSCRIPTS
 from smara.adapters.importer import BulkImport, find
 from smara.adapters.instructions.importer import import_instructions
 from smara.config import config_path, load_settings
+from smara.core.startup.record import asdict, dataclass, field
 from smara.errors import ConfigError, SmaraError
 from smara.knowledge.models import TYPES
 from smara.memory import Memory, open_memory

@@ -13,7 +13,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
@@ -37,6 +36,7 @@ from smara.adapters.importer import BulkImport, BulkReport, find
 from smara.adapters.instructions import find_instructions
 from smara.core.extract import one_line
 from smara.core.git import find_repository, git_text
+from smara.core.startup.record import dataclass, field
 from smara.environment import setup_folder, spool_folder
 from smara.errors import InvalidInputError, SmaraError
 from smara.memory import Memory

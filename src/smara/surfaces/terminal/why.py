@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -21,6 +20,8 @@ from smara.codegraph.models import SymbolCard
 from smara.commits.models import Commit, LineReason
 from smara.core.extract import one_line
 from smara.core.git import find_repository
+from smara.core.startup.record import dataclass, field
+from smara.core.startup.regex import regex
 from smara.decisions.models import Decision
 from smara.errors import InvalidInputError, NotFoundError, SmaraError
 from smara.knowledge.models import TypedMemory
@@ -39,7 +40,7 @@ _WIDE_COMMIT = 30
 _TOGETHER = 2
 _FEW = 4
 _MOST_REASONS = 5
-_LINE = re.compile(r"(.+):(\d+)$")
+_LINE = regex(r"(.+):(\d+)$")
 
 
 @dataclass(slots=True)

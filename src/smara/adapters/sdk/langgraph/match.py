@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from langgraph.store.base import ListNamespacesOp, MatchCondition
 
-_KEY = re.compile(r"[\w.\-]+")
+from smara.core.startup.regex import regex
+
+_KEY = regex(r"[\w.\-]+")
 _NOTHING = object()
 
 

@@ -12,7 +12,6 @@ import threading
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -43,6 +42,7 @@ from smara.adapters.sdk.langgraph.match import (
 )
 from smara.adapters.sdk.langgraph.vectors import FieldText, ForeignIndex, rank_by_our_own
 from smara.core import log
+from smara.core.startup.record import dataclass, field
 from smara.errors import SmaraError
 from smara.frameworks.items import ItemBatch
 from smara.frameworks.models import Item, NewItem

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import click
 
 from smara.core.extract import one_line
+from smara.core.startup.regex import regex
 from smara.links.models import LinkedMessage
 from smara.shapes import Names, details_json, hit_json, mention_json, progress_json, task_json
 from smara.surfaces.cli import output
@@ -50,7 +50,7 @@ task_argument = click.argument("task_id", metavar="TASK", shell_complete=complet
 
 
 STATES = ("open", "in progress", "blocked", "closed")
-_ITEM = re.compile(r"\s*((?:[-*+]|\d+[.)])\s+)\S")
+_ITEM = regex(r"\s*((?:[-*+]|\d+[.)])\s+)\S")
 """A list item; its further lines are indented to its first word."""
 
 MESSAGES_SHOWN = 5
