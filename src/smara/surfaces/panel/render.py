@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Mapping
 from difflib import SequenceMatcher
@@ -10,8 +9,10 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-_PLAIN = re.compile(r"[\n\t\r]+")
-_WORDS = re.compile(r"\s+|\w+|[^\w\s]")
+from smara.core.startup.regex import regex
+
+_PLAIN = regex(r"[\n\t\r]+")
+_WORDS = regex(r"\s+|\w+|[^\w\s]")
 _MOST_WORDS = 2_000
 _MOST_LINES = 400
 _LONGEST_LINE = 2_000
