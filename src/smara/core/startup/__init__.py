@@ -1,1 +1,1 @@
-"""Keep the start of a process short: compile classes and patterns at their first use."""
+"""Compile classes and patterns when they are first used."""
