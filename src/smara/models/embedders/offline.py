@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from smara.core.startup.regex import regex
 from smara.environment import model_folder
 from smara.errors import ConfigError, MissingExtraError
 from smara.models.embedder import Kind, unit_rows
@@ -39,9 +39,7 @@ _WORD_START = "▁"
 # of any marks the start of a word. What is longer than 32 characters is no word, and joining it
 # would take long.
 _CJK = "\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"  # noqa: E501
-_UNIT = re.compile(
-    rf" ?[{_CJK}]| ?[^\W\d_{_CJK}]{{1,32}}| ?\d{{1,32}}| ?_{{1,32}}| ?[^\w\s]{{1,32}}"
-)
+_UNIT = regex(rf" ?[{_CJK}]| ?[^\W\d_{_CJK}]{{1,32}}| ?\d{{1,32}}| ?_{{1,32}}| ?[^\w\s]{{1,32}}")
 _REMEMBERED = 100_000
 
 
