@@ -10,6 +10,7 @@ import pytest
 
 import smara
 from smara.behavior.ledger import Entry
+from smara.database.fulltext import Within, no_of
 from smara.database.migrate import HEAD, migrate, migrations, schema_version
 from smara.testing import FakeClock
 from tests import postgres
@@ -135,6 +136,37 @@ def test_an_event_that_was_ingested_before_the_keys_were_one_table_stays_known(
     with smara.open(address, embedder="off") as memory:
         assert memory.behavior.observe_batch([event]).known == 1
         assert memory.internals.intake.fresh([event]) == []
+
+
+@pytest.mark.postgres
+def test_text_indexes_are_divided_by_project_and_an_interrupted_move_goes_on(
+    postgres_url, open_database
+):
+    database = open_database(postgres_url)
+    migrate(database, CLOCK, target=40)
+    put_a_thread_inside(database)
+    with database.write() as session:
+        session.run(
+            "INSERT INTO message_index SELECT n, 0, 1 + n % 2, 1, 'default', 'user', 'log in', '',"
+            " array_to_tsvector('{log,in}') FROM generate_series(1, 6) AS n"
+        )
+        session.run("INSERT INTO words (project_no, word, trigrams) VALUES (1, 'log', '{log}')")
+    assert migrate(database, CLOCK, target=41) == 1
+    with database.write() as session:  # a process that ended after a first part
+        session.run(
+            "WITH moved AS (DELETE FROM message_index_whole WHERE no < 3 RETURNING *)"
+            " INSERT INTO message_index SELECT no, chunk, project_no, thread_no, resource, role,"
+            " prose, code, array_to_tsvector(terms_of_project(project_no, '{log,in}')) FROM moved"
+        )
+    assert migrate(database, CLOCK) == HEAD - 41
+    with database.read() as session:
+        found = [
+            [no_of(row) for row in database.fulltext.match(session, ["log"], Within(no), 9)]
+            for no in (1, 2)
+        ]
+        assert found == [[6, 4, 2], [5, 3, 1]]
+        assert database.words.containing(session, 1, "log", 5) == ["log"]
+        assert not any(name.endswith("_whole") for name in database.tables(session))
 
 
 def put_a_thread_inside(database):

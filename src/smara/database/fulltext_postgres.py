@@ -6,7 +6,7 @@ Terms are stored as arrays; the vocabulary keeps trigrams, so that no extension 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from smara.database.fulltext import (
     CHUNK_BITS,
@@ -29,6 +29,8 @@ from smara.database.fulltext import (
 from smara.database.session import Session, number
 
 _CHUNK_MASK = (1 << CHUNK_BITS) - 1
+_IN_PROJECT = " AND i.project_no = ?"
+"""Names the project, so that its partition alone is read."""
 _EXPECTED: tuple[tuple[RecordKind, str, str, str], ...] = (
     ("task", "tasks", "true", "tasks lacks {} of them"),
     (
@@ -93,7 +95,7 @@ class PostgresFullText(_PostgresIndex):
                     r.role,
                     r.prose,
                     r.code,
-                    distinct_terms(r.prose, r.code),
+                    distinct_terms(r.project_no, r.prose, r.code),
                 )
                 for r in rows
             ],
@@ -110,7 +112,8 @@ class PostgresFullText(_PostgresIndex):
         limit: int,
         prefix: bool = False,
     ) -> list[int]:
-        query = " & ".join(quoted(term) for term in terms) + (":*" if prefix else "")
+        query = " & ".join(quoted(within.project_no, term) for term in terms)
+        query += ":*" if prefix else ""
         conditions, values = record_conditions(within)
         scope: tuple[tuple[str, object], ...] = (
             ("project_no", within.project_no),
@@ -124,7 +127,11 @@ class PostgresFullText(_PostgresIndex):
         if within.roles:
             conditions.append("i.role = ANY(?)")
             values.append(list(within.roles))
-        join = " JOIN messages m ON m.no = i.no" if within.needs_records else ""
+        join = (
+            " JOIN messages m ON m.no = i.no AND m.project_no = i.project_no"
+            if within.needs_records
+            else ""
+        )
         sql = (
             f"SELECT i.no * {1 << CHUNK_BITS} + i.chunk FROM message_index i{join}"
             f" WHERE i.terms @@ ?::tsquery{join_terms(conditions)} ORDER BY i.no DESC, i.chunk "
@@ -135,24 +142,27 @@ class PostgresFullText(_PostgresIndex):
 
     def matching(self, term: str, within: Within) -> Matching:
         row = f"f.no * {1 << CHUNK_BITS} + f.chunk"
-        source = "message_index f JOIN messages m ON m.no = f.no"
+        source = "message_index f JOIN messages m ON m.no = f.no AND m.project_no = f.project_no"
         return Matching(
             row,
             source,
             "f.terms @@ ?::tsquery",
             order="f.no DESC, f.chunk DESC",
-            values=(quoted(term),),
+            values=(quoted(within.project_no, term),),
         )
 
-    def texts(self, session: Session, rows: Sequence[int]) -> dict[int, tuple[str, str]]:
+    def texts(
+        self, session: Session, rows: Sequence[int], project_no: int | None = None
+    ) -> dict[int, tuple[str, str]]:
         if not rows:
             return {}
         sql = (
             "SELECT i.no, i.chunk, i.prose, i.code FROM message_index i"
             " JOIN unnest(?::bigint[], ?::int[]) AS wanted (no, chunk) ON i.no = wanted.no AND "
-            "i.chunk = wanted.chunk"
+            "i.chunk = wanted.chunk" + ("" if project_no is None else _IN_PROJECT)
         )
-        values = ([no_of(row) for row in rows], [row & _CHUNK_MASK for row in rows])
+        values: list[Any] = [[no_of(row) for row in rows], [row & _CHUNK_MASK for row in rows]]
+        values += [] if project_no is None else [project_no]
         return {row[0] << CHUNK_BITS | row[1]: (row[2], row[3]) for row in session.all(sql, values)}
 
     def problems(self, session: Session, deep: bool) -> list[str]:
@@ -167,17 +177,27 @@ class PostgresFullText(_PostgresIndex):
             "SELECT count(*) FROM messages m WHERE NOT EXISTS (SELECT 1 FROM message_index i "
             "WHERE i.no = m.no)",
         )
-        return [f"The search index lacks {missing} messages."] if missing else []
+        if missing:
+            return [f"The search index lacks {missing} messages."]
+        row = session.one(
+            "SELECT 1 FROM message_index WHERE prose || code <> '' AND"
+            " (tsvector_to_array(terms))[1] NOT LIKE project_no || ':%' LIMIT 1"
+        )
+        return ["The search index has rows of an older Smara."] if row else []
 
 
-def quoted(term: str) -> str:
-    """A term as a tsquery operand, in which nothing is an operator."""
-    return "'" + term.replace("\\", "\\\\").replace("'", "''") + "'"
+def quoted(project_no: int, term: str) -> str:
+    """A term of a project as a tsquery operand, without operators."""
+    return "'" + f"{project_no}:{term}".replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-def distinct_terms(prose: str, code: str) -> str:
-    """Each term of two streams once."""
-    return " ".join(dict.fromkeys(f"{prose} {code}".split()))
+def distinct_terms(project_no: int, prose: str, code: str) -> str:
+    """Each term of two streams once, with its project.
+
+    >>> distinct_terms(12, "log in", "log")
+    '12:log 12:in'
+    """
+    return " ".join(f"{project_no}:{term}" for term in dict.fromkeys(f"{prose} {code}".split()))
 
 
 class PostgresRecordIndex(_PostgresIndex):
@@ -194,12 +214,16 @@ class PostgresRecordIndex(_PostgresIndex):
         is_new: bool = False,
     ) -> None:
         if not is_new:
-            self.remove(session, kind, [no for no, _ in records])
+            session.run(
+                f"DELETE FROM {index_table(kind)} WHERE kind = ? AND no = ANY(?::bigint[])"
+                " AND project_no = ?",
+                (kind, [no for no, _ in records], project_no),
+            )
         session.run_many(
             f"INSERT INTO {index_table(kind)} (kind, no, piece, project_no, head, body, terms)"
             " VALUES (?, ?, ?, ?, ?, ?, array_to_tsvector(string_to_array(?, ' ')))",
             [
-                (kind, no, piece, project_no, head, body, distinct_terms(head, body))
+                (kind, no, piece, project_no, head, body, distinct_terms(project_no, head, body))
                 for no, terms in records
                 for piece, body in enumerate(terms.bodies)
                 for head in (terms.head if piece == 0 else "",)
@@ -222,15 +246,19 @@ class PostgresRecordIndex(_PostgresIndex):
         limit: int,
         prefix: bool = False,
     ) -> list[int]:
+        if project_no is None:
+            raise AssertionError("a term stands with its project")
         rows = session.all(
             f"SELECT no, piece FROM {index_table(kind)}"
-            " WHERE terms @@ ?::tsquery AND kind = ? AND (?::bigint IS NULL OR project_no = ?)"
+            " WHERE terms @@ ?::tsquery AND kind = ? AND project_no = ?"
             " ORDER BY no DESC, piece DESC LIMIT ?",
-            (quoted(term) + (":*" if prefix else ""), kind, project_no, project_no, limit),
+            (quoted(project_no, term) + (":*" if prefix else ""), kind, project_no, limit),
         )
         return [record_row(kind, row[0], row[1]) for row in rows]
 
-    def texts(self, session: Session, rows: Sequence[int]) -> dict[int, tuple[str, str]]:
+    def texts(
+        self, session: Session, rows: Sequence[int], project_no: int | None = None
+    ) -> dict[int, tuple[str, str]]:
         found: dict[int, tuple[str, str]] = {}
         for table in self.tables:
             places = [row for row in rows if index_table(record_kind(row)) == table]
@@ -238,11 +266,13 @@ class PostgresRecordIndex(_PostgresIndex):
                 session.all(
                     f"SELECT i.kind, i.no, i.piece, i.head, i.body FROM {table} i"
                     " JOIN unnest(?::text[], ?::bigint[], ?::int[]) AS place (kind, no, piece)"
-                    " ON i.kind = place.kind AND i.no = place.no AND i.piece = place.piece",
+                    " ON i.kind = place.kind AND i.no = place.no AND i.piece = place.piece"
+                    f"{'' if project_no is None else _IN_PROJECT}",
                     (
                         [record_kind(row) for row in places],
                         [record_no(row) for row in places],
                         [row & 0xFF for row in places],
+                        *(() if project_no is None else (project_no,)),
                     ),
                 )
                 if places
@@ -277,10 +307,10 @@ class PostgresWords(_PostgresIndex):
         # In one order everywhere: two writers that add the same new words in different
         # orders would wait for each other for ever.
         session.run(
-            "INSERT INTO words (project_no, word, trigrams) SELECT ?, w.word, ARRAY(SELECT"
-            " DISTINCT substr(w.word, i, 3) FROM generate_series(1, length(w.word) - 2) AS i)"
+            "INSERT INTO words (project_no, word, trigrams) SELECT ?, w.word, ARRAY(SELECT DISTINCT"
+            " ? || ':' || substr(w.word, i, 3) FROM generate_series(1, length(w.word) - 2) AS i)"
             " FROM unnest(?::text[]) AS w (word) ON CONFLICT DO NOTHING",
-            (project_no, sorted(words)),
+            (project_no, str(project_no), sorted(words)),
         )
 
     def remove(self, session: Session, project_no: int, words: Sequence[str]) -> None:
@@ -300,7 +330,12 @@ class PostgresWords(_PostgresIndex):
         rows = session.all(
             "SELECT word FROM words WHERE trigrams @> ?::text[] AND project_no = ? AND "
             "strpos(word, ?) > 0 LIMIT ?",
-            (trigrams(fragment), project_no, fragment, limit * 20),
+            (
+                [f"{project_no}:{each}" for each in trigrams(fragment)],
+                project_no,
+                fragment,
+                limit * 20,
+            ),
         )
         return shortest(rows, limit)
 

@@ -185,7 +185,9 @@ class SqliteFullText(_SqliteIndex):
             values=(quoted(term),),
         )
 
-    def texts(self, session: Session, rows: Sequence[int]) -> dict[int, tuple[str, str]]:
+    def texts(
+        self, session: Session, rows: Sequence[int], project_no: int | None = None
+    ) -> dict[int, tuple[str, str]]:
         """The stored terms of rows: prose and code."""
         found = _texts(session, "message_index", rows)
         if not all(isinstance(text, str) for pair in found.values() for text in pair):
@@ -320,7 +322,9 @@ class SqliteRecordIndex(_SqliteIndex):
         )
         return [row[0] for row in session.all(statement, (expression, KIND_CODES[kind]))]
 
-    def texts(self, session: Session, rows: Sequence[int]) -> dict[int, tuple[str, str]]:
+    def texts(
+        self, session: Session, rows: Sequence[int], project_no: int | None = None
+    ) -> dict[int, tuple[str, str]]:
         """The stored terms of rows: head and body."""
         code = [row for row in rows if record_kind(row) == "code"]
         others = [row for row in rows if record_kind(row) != "code"] if code else rows

@@ -142,6 +142,7 @@ class PostgresDatabase:
             "SELECT c.relname, a.attname, format_type(a.atttypid, NULL), a.attnotnull"
             " FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid"
             " WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')"
+            " AND NOT c.relispartition"
             " AND a.attnum > 0 AND NOT a.attisdropped ORDER BY c.relname, a.attnum"
         ):
             described = Column(column, _TYPES.get(kind, "other"), bool(is_required))

@@ -238,7 +238,12 @@ class MessageStore(ProjectStore):
         )
 
     def is_alone(self, session: Session) -> bool:
-        """Return True if this is the store's only project."""
+        """Return True if the only project need not be named.
+
+        On PostgreSQL a look for words is quicker where it is named: it reads one partition.
+        """
+        if self.database.kind == "postgres":
+            return False
         return session.one(self.sql("SELECT 1 FROM projects WHERE no <> :project LIMIT 1")) is None
 
     def index_size(self, session: Session) -> tuple[int, int, int]:

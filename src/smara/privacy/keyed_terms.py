@@ -150,9 +150,11 @@ class KeyedIndex:
         other = self._index.matching(self._hashed(term), within)
         return plain._replace(values=(f"{plain.values[0]}{_OR[self._kind]}{other.values[0]}",))
 
-    def texts(self, session: Session, rows: Sequence[int]) -> dict[int, tuple[str, str]]:
+    def texts(
+        self, session: Session, rows: Sequence[int], project_no: int | None = None
+    ) -> dict[int, tuple[str, str]]:
         """Return the terms of rows, those that were looked up in clear."""
-        found = self._index.texts(session, rows)
+        found = self._index.texts(session, rows, project_no)
         return {row: (self.clear(pair[0]), self.clear(pair[1])) for row, pair in found.items()}
 
     def clear(self, terms: str) -> str:

@@ -28,7 +28,7 @@ from smara.database.fulltext import (
     record_row,
     row_of,
 )
-from smara.database.fulltext_postgres import distinct_terms, quoted
+from smara.database.fulltext_postgres import quoted
 from smara.database.leases import host_name
 from smara.database.servers import PostgresSession, translated_errors
 from smara.database.vectors import ROW_BITS
@@ -239,7 +239,14 @@ class MessageTermsStream(Stream):
             "no", "chunk", "prose", "code", "project_no", "thread_no", "resource", "role", "terms"
         )  # fmt: skip
         values = [
-            (no_of(row), row & (1 << CHUNK_BITS) - 1, prose, code, *rest, _vector(prose, code))
+            (
+                no_of(row),
+                row & (1 << CHUNK_BITS) - 1,
+                prose,
+                code,
+                *rest,
+                _vector(rest[0], prose, code),
+            )
             for row, prose, code, *rest in rows
         ]
         load(session, "message_index", names, values)
@@ -346,9 +353,10 @@ def load(session: Session, table: str, columns: Sequence[str], rows: Sequence[Ro
             copy.write_row(row)
 
 
-def _vector(prose: str, code: str) -> str:
+def _vector(project_no: int, prose: str, code: str) -> str:
     """Return the terms of a message as a tsvector is written."""
-    return " ".join(map(quoted, distinct_terms(prose, code).split()))
+    terms = dict.fromkeys(f"{prose} {code}".split())
+    return " ".join(quoted(project_no, term) for term in terms)
 
 
 def streams(

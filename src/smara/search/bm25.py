@@ -126,6 +126,7 @@ class IndexMatches:
                 hold: half of their rows would favor the records of one half.
         """
         self._session, self._records, self._weights = session, records, weights
+        self._project_no = project_no
         self.frequencies: dict[str, int] = {}
         matches: list[tuple[float, str, list[int]]] = []
         for text, term in terms.items():
@@ -165,10 +166,8 @@ class IndexMatches:
             The score of each record, by number.
         """
         best = sorted(self._rows, key=lambda row: (self._rows[row], row), reverse=True)[:most]
-        texts = {
-            row: (head.split(), body.split())
-            for row, (head, body) in self._records.texts(self._session, best).items()
-        }
+        stored = self._records.texts(self._session, best, self._project_no)
+        texts = {row: (head.split(), body.split()) for row, (head, body) in stored.items()}
         lengths = {
             row: len(body) + (len(head) if counts_head else 0)
             for row, (head, body) in texts.items()

@@ -225,7 +225,8 @@ def fetch_candidates(
         resource_id=within.resource_id,
         has_lengths=True,
     )
-    return _candidates(rows, store.database.fulltext.texts(session, rows), records)
+    texts = store.database.fulltext.texts(session, rows, store.scope.project_no)
+    return _candidates(rows, texts, records)
 
 
 def scan_candidates(

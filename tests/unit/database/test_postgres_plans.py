@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 import smara
-from smara.database.postgres import split_schema
+from smara.database.servers import split_schema
 
 pytestmark = pytest.mark.postgres
 
@@ -23,13 +23,13 @@ _GROW = (
     "UPDATE threads SET last_seq = last_seq + {many}",
     """INSERT INTO message_index SELECT i.no + n, 0, project_no, thread_no, resource, role,
       'quick' || n % 10 || ' word' || n % 5000, repeat(md5(n::text), 30),
-      array_to_tsvector(ARRAY['quick' || n % 10, 'word' || n % 5000])
+      array_to_tsvector(ARRAY[project_no || ':quick' || n % 10, project_no || ':word' || n % 5000])
       FROM message_index i, generate_series(1, {many}) AS n""",
     """INSERT INTO tasks SELECT (jsonb_populate_record(t, jsonb_build_object('no', t.no + n,
       'id', 't' || n, 'short_id', 'sm-' || n, 'key', 'sm-' || n, 'bare_key', n::text,
       'priority', n % 5))).* FROM tasks t, generate_series(1, {many}) AS n""",
     """INSERT INTO record_index SELECT i.kind, i.no + n, 0, i.project_no, 'title' || n % 5000, '',
-      array_to_tsvector(ARRAY['title' || n % 5000]) FROM record_index i,
+      array_to_tsvector(ARRAY[i.project_no || ':title' || n % 5000]) FROM record_index i,
       generate_series(1, {many}) AS n""",
     """INSERT INTO task_dependencies SELECT (jsonb_populate_record(NULL::task_dependencies,
       jsonb_build_object('project_no', t.project_no, 'task_no', t.no,
