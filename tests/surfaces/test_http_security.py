@@ -544,10 +544,10 @@ def test_log_holds_no_key_and_no_text(store, tmp_path, caplog):
 
 def test_slow_client_does_not_hold_a_connection_for_ever(site):
     """29: the deadline and the bounds are those of the MCP server; see test_mcp_http."""
-    from smara.surfaces.http import server
+    from smara.surfaces.http import connections, server
     from smara.surfaces.mcp import transport
 
-    assert server.BoundedProtocol is transport.BoundedProtocol
+    assert server.bounded is transport.bounded
     config = server.configured(site.service)
-    assert config.http.func is server.BoundedProtocol  # type: ignore[union-attr]
+    assert config.http.func is connections.BoundedProtocol  # type: ignore[union-attr]
     assert config.http.keywords["connections"].limits.request_seconds <= 20  # type: ignore[union-attr]

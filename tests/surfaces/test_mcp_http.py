@@ -165,6 +165,8 @@ def test_token_comes_from_the_environment(db):
         ({"Authorization": bearer(), "Origin": "http://[::1]evil.example"}, 403),
         ({"Authorization": bearer(), "Origin": "https://evil.example"}, 403),
         ({"Authorization": bearer(), "Origin": "null"}, 403),
+        ({"Authorization": bearer(), "Transfer-Encoding": "chunked", "Content-Length": "2"}, 400),
+        ({"Authorization": bearer(), "Content-Encoding": "gzip"}, 415),
         ({"Authorization": bearer(), "Origin": "http://localhost.evil.example"}, 403),
         ({"Authorization": bearer(), "Origin": "http://localhost:5173"}, 200),
         ({"Authorization": bearer(), "Host": "localhost:1"}, 200),

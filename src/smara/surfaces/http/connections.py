@@ -13,8 +13,10 @@ import sys
 import time
 from asyncio import TimerHandle, Transport
 from collections.abc import Callable, Collection
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
+import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from smara.core import log
@@ -138,3 +140,27 @@ class OncePerMinute(logging.Filter):
             return False
         self._passed_at[key] = now
         return True
+
+
+def bounded(
+    app: Any,
+    limits: ConnectionLimits,
+    closing_seconds: int,
+    lifespan: Literal["on", "off"] = "off",
+) -> uvicorn.Config:
+    """Return how uvicorn serves: bounded, silent about what clients send."""
+    for name in ("uvicorn.error", "asyncio"):
+        logging.getLogger(name).addFilter(OncePerMinute())
+    return uvicorn.Config(
+        app,
+        http=partial(BoundedProtocol, connections=Connections(limits)),  # type: ignore[arg-type]
+        # So many are accepted before the first of them is looked at.
+        backlog=min(limits.per_peer, 128),
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,  # a client must not choose the name under which it is counted
+        server_header=False,
+        lifespan=lifespan,
+        timeout_graceful_shutdown=closing_seconds,
+        ws="none",
+    )

@@ -142,32 +142,19 @@ class Doorway:
             await answer.refuse(error)
 
     def _check_request(self, scope: Scope, headers: Headers) -> None:
-        """Refuse what a foreign page or name sends, and what two servers read differently."""
+        """Refuse what a foreign page or name sends."""
         hosts = headers.all(b"host")
-        if headers.all(b"transfer-encoding") and headers.all(b"content-length"):
-            raise Refusal(
-                400, "ambiguous_length", "The request has two lengths.", connection="close"
-            )
-        if not self._site.is_named(hosts):
-            raise Refusal(421, "foreign_host", "The Host header does not name this server.")
+        check_request(
+            scope,
+            headers,
+            self._site,
+            most_bytes=self._limits.body_bytes,
+            is_own_page=lambda origin: is_same_origin(origin, hosts),
+        )
         is_navigation = scope["path"] == "/login" and scope["method"] in READS
-        if any(not is_same_origin(each, hosts) for each in headers.all(b"origin")):
-            raise Refusal(403, "foreign_origin", "The Origin header names a foreign page.")
         site = headers.one(b"sec-fetch-site").lower()
         if site not in ("", "same-origin", "none") and not is_navigation:
             raise Refusal(403, "foreign_origin", "A foreign page sent this request.")
-        length = headers.one(b"content-length")
-        if length.isdigit() and int(length) > self._limits.body_bytes:
-            raise too_large(self._limits.body_bytes)
-        if headers.one(b"content-encoding") not in ("", "identity"):
-            raise Refusal(415, "encoded_body", "Send the body without Content-Encoding.")
-        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        if any(name.lower() in KEYS_IN_URLS for name, _ in query):
-            raise Refusal(
-                400,
-                "key_in_url",
-                "Addresses end up in logs. Send the key as Authorization: Bearer KEY.",
-            )
 
     def _identify(self, scope: Scope, headers: Headers) -> Principal | None:
         peer = scope["client"][0] if scope.get("client") else ""
@@ -208,6 +195,41 @@ class Doorway:
             raise Refusal(
                 429, "too_many", f"Too many requests. Wait {after} s.", retry_after=str(after)
             )
+
+
+def check_request(
+    scope: Scope,
+    headers: Headers,
+    site: Site,
+    *,
+    most_bytes: int,
+    is_own_page: Callable[[bytes], bool],
+) -> None:
+    """Refuse foreign names and pages, and what two servers read differently.
+
+    Every server of this package asks it first, before a key is looked at.
+
+    Raises:
+        Refusal: If the request must not be answered.
+    """
+    if headers.all(b"transfer-encoding") and headers.all(b"content-length"):
+        raise Refusal(400, "ambiguous_length", "The request has two lengths.", connection="close")
+    if not site.is_named(headers.all(b"host")):
+        raise Refusal(421, "foreign_host", "The Host header does not name this server.")
+    if any(not is_own_page(each) for each in headers.all(b"origin")):
+        raise Refusal(403, "foreign_origin", "The Origin header names a foreign page.")
+    length = headers.one(b"content-length")
+    if length.isdigit() and int(length) > most_bytes:
+        raise too_large(most_bytes)
+    if headers.one(b"content-encoding") not in ("", "identity"):
+        raise Refusal(415, "encoded_body", "Send the body without Content-Encoding.")
+    query = parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
+    if any(name.lower() in KEYS_IN_URLS for name, _ in query):
+        raise Refusal(
+            400,
+            "key_in_url",
+            "Addresses end up in logs. Send the key as Authorization: Bearer KEY.",
+        )
 
 
 def session_of(headers: Headers, cookie: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import getpass
 import json
-import logging
 import os
 import socket
 import threading
@@ -44,12 +43,7 @@ from smara.surfaces.http.address import (
     url_of,
 )
 from smara.surfaces.http.api import Api, Caller
-from smara.surfaces.http.connections import (
-    BoundedProtocol,
-    ConnectionLimits,
-    Connections,
-    OncePerMinute,
-)
+from smara.surfaces.http.connections import ConnectionLimits, bounded
 from smara.surfaces.http.events import MOST_WATCHERS, Events
 from smara.surfaces.http.guard import Doorway, Headers, Limits, session_of
 from smara.surfaces.http.keys import (
@@ -182,20 +176,7 @@ def _user() -> str:
 def configured(service: Service) -> uvicorn.Config:
     """Return how uvicorn serves: bounded, silent about what clients send."""
     limits = ConnectionLimits.of_process(2 * MOST_WATCHERS)
-    for name in ("uvicorn.error", "asyncio"):
-        logging.getLogger(name).addFilter(OncePerMinute())
-    return uvicorn.Config(
-        service.app,
-        http=partial(BoundedProtocol, connections=Connections(limits)),  # type: ignore[arg-type]
-        backlog=min(limits.per_peer, 128),
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,  # a client must not choose the name under which it is counted
-        server_header=False,
-        lifespan="off",
-        timeout_graceful_shutdown=_CLOSING_SECONDS,
-        ws="none",
-    )
+    return bounded(service.app, limits, _CLOSING_SECONDS)
 
 
 def run(open_memory: Callable[[], Memory], options: ServeOptions, as_json: bool = False) -> None:

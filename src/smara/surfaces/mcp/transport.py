@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
-import logging
 import os
 import secrets
 import socket
@@ -24,7 +23,6 @@ from typing import Any
 import anyio
 import click
 import mcp_types as types
-import uvicorn
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server.lowlevel import Server
 from mcp.server.transport_security import TransportSecuritySettings
@@ -48,12 +46,9 @@ from smara.surfaces.http.address import (
     parse_address,
     url_of,
 )
-from smara.surfaces.http.connections import (
-    BoundedProtocol,
-    ConnectionLimits,
-    Connections,
-    OncePerMinute,
-)
+from smara.surfaces.http.connections import ConnectionLimits, bounded
+from smara.surfaces.http.guard import MOST_BODY_BYTES, Headers, check_request
+from smara.surfaces.http.problem import Refusal
 from smara.surfaces.http.store import Store
 from smara.surfaces.mcp.server import build_server
 from smara.tools import Profile, ToolContext
@@ -232,7 +227,6 @@ def _take_over() -> tuple[int, int]:
 
 
 PATH = "/mcp"
-MOST_BODY_BYTES = 4 * 1024 * 1024
 _CLOSING_SECONDS = 3
 _SURROGATE = regex(r"\\u[dD][89a-fA-F]")
 _HEADERS = {401: [(b"www-authenticate", b"Bearer")], 405: [(b"allow", b"POST")]}
@@ -253,22 +247,8 @@ async def _serve_http(server: Server[Any], bound: socket.socket, host: str, toke
         ),  # Guard does it
     )
     limits = ConnectionLimits.of_process()
-    config = uvicorn.Config(
-        Guard(inner, Site(host), token),
-        http=partial(BoundedProtocol, connections=Connections(limits)),  # type: ignore[arg-type]
-        # So many are accepted before the first of them is looked at.
-        backlog=limits.per_peer,
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        lifespan="on",
-        timeout_graceful_shutdown=_CLOSING_SECONDS,
-        ws="none",
-    )
-    for name in ("uvicorn.error", "asyncio"):
-        logging.getLogger(name).addFilter(OncePerMinute())
-    running = QuietServer(config)
+    guard = Guard(inner, Site(host), token)
+    running = QuietServer(bounded(guard, limits, _CLOSING_SECONDS, lifespan="on"))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(on_signal, partial(setattr, running, "should_exit", True))
         await running.serve(sockets=[bound])
@@ -296,17 +276,22 @@ class Guard:
             await send({"type": "http.response.body", "body": text.encode()})
 
     def _refused(self, scope: Scope) -> tuple[int, str] | None:
-        headers: dict[bytes, list[bytes]] = {}
-        for name, value in scope["headers"]:
-            headers.setdefault(name.lower(), []).append(value)
-        hosts, origins = headers.get(b"host", []), headers.get(b"origin", [])
-        if not self._site.is_named(hosts):
-            return 403, "The Host header does not name this server."
-        if any(not self._site.is_local_page(origin) for origin in origins):
-            return 403, "The Origin header names a foreign page."
-        sent = headers.get(b"authorization", [])
-        kind, _, token = sent[0].partition(b" ") if len(sent) == 1 else (b"", b"", b"")
-        if kind.lower() != b"bearer" or not hmac.compare_digest(token.strip(), self._token):
+        headers = Headers(scope)
+        try:
+            check_request(
+                scope,
+                headers,
+                self._site,
+                most_bytes=MOST_BODY_BYTES,
+                is_own_page=self._site.is_local_page,
+            )
+        except Refusal as error:
+            # The protocol has one status for whoever is not let in.
+            return 403 if error.status == 421 else error.status, error.detail
+        kind, _, token = headers.one(b"authorization").partition(" ")
+        if kind.lower() != "bearer" or not hmac.compare_digest(
+            token.strip().encode("latin-1"), self._token
+        ):
             return 401, "A token is needed: Authorization: Bearer TOKEN."
         if scope.get("method") == "GET" and scope.get("path") == PATH:
             # A stream for what a server says unasked; this one never does, and it would stay open.
