@@ -111,10 +111,15 @@ def test_a_copy_killed_at_any_statement_ends_equal(
     compare(way.source, target, tmp_path)
 
 
-def compare(source: str, target: str, tmp_path: Path) -> None:
+def compare(source: str, target: str, tmp_path: Path, *, has_same_numbers: bool = True) -> None:
     with open_at(source) as before, open_at(target) as after:
         assert exported(after, tmp_path / "b.zip") == exported(before, tmp_path / "a.zip")
-        assert vectors(after) == vectors(before)
+        # A server counts on, although what was killed is undone.
+        of_each = [
+            [pair if has_same_numbers else pair[1:] for pair in vectors(memory)]
+            for memory in (before, after)
+        ]
+        assert of_each[0] == of_each[1]
         assert recount.problems(after) == []
         hits = [[hit.id for hit in each.search(workers.MARK, 50).hits] for each in (before, after)]
         assert hits[0] == hits[1]
@@ -153,7 +158,7 @@ def test_a_merge_killed_at_any_statement_ends_as_one_that_was_not(
 
     killed_until_done(start, copy_workers.merge, (way.source, killed), count(4, 50), steps)
 
-    compare(whole, killed, tmp_path)
+    compare(whole, killed, tmp_path, has_same_numbers=False)
 
 
 def test_an_import_killed_at_any_statement_ends_as_one_that_was_not(
@@ -171,4 +176,4 @@ def test_an_import_killed_at_any_statement_ends_as_one_that_was_not(
     for each in (whole, killed):
         with open_at(each) as memory:
             memory.embeddings.embed_pending()
-    compare(whole, killed, tmp_path)
+    compare(whole, killed, tmp_path, has_same_numbers=False)
