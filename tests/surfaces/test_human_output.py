@@ -38,6 +38,8 @@ _VOLATILE = [
     (r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "UUID"),
     (r"[\w-]{43}", "KEY"),
     (r"[\d.,]+ [KM]iB", "N MiB"),
+    (r"has schema \d+", "has schema N"),
+    (r"[\d,]+ records\s+in\s+all", "N records in all"),
     (r"are in\s+\S+/wordllama\.", "are in FOLDER."),
     (r"before-restore-\d+", "before-restore-N"),
     (r"\(Python [\d.]+, SQLite [\d.]+\)", "(Python N, SQLite N)"),
@@ -112,6 +114,8 @@ def test_people_see_these_lines(folder, call, columns, monkeypatch):
     text = seen(call, folder, columns, monkeypatch)
     longest = max((cells(line) for line in text.splitlines()), default=0)
     assert call in RAW or longest <= columns, text
+    if call in ("backup", "export", "restore"):  # a size moves the end of a line
+        text = " ".join(text.split()) + "\n"
     for pattern, sign in _VOLATILE:
         text = re.sub(pattern, sign, text)
     path = GOLDEN / str(columns) / f"{call.replace(' ', '-')}.txt"
