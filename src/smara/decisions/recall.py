@@ -85,11 +85,8 @@ class MessageTerms:
     def __init__(self, text: str) -> None:
         self.factors = _terms(text)
         self.rates = dict.fromkeys(self.factors, _UNKNOWN_RATE)
-        # A few terms are found sooner in the text of the table than all are read.
         for rate, terms in _common_lines():
-            self.rates |= dict.fromkeys(
-                (term for term in self.factors if f" {term} " in terms), rate
-            )
+            self.rates |= dict.fromkeys(self.factors.keys() & terms.split(), rate)
         self.counts: dict[str, float] = {}
         self.size = 1
         common = sum(rate >= _COMMON_RATE for rate in self.rates.values())
@@ -234,4 +231,4 @@ def _common_lines() -> list[tuple[float, str]]:
     path = os.path.join(os.path.dirname(__file__), "common_terms.txt")
     with open(path, encoding="utf-8") as file:
         lines = [line.partition(":") for line in file.read().splitlines() if line[0] != "#"]
-    return [(int(rate) / 10_000, f"{terms} ") for rate, _, terms in lines]
+    return [(int(rate) / 10_000, terms) for rate, _, terms in lines]
