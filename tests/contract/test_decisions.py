@@ -467,3 +467,21 @@ def test_a_page_that_is_pasted_into_a_message_decides_nothing(memory):
     say(memory, "s-1", (("user", "\n".join((head, *listed))), ("assistant", "With the network.")))
     memory.decisions.update()
     assert not memory.decisions.list()
+
+
+def test_requests_that_are_answered_with_code_are_work_even_if_no_tool_is_named(memory):
+    requests = (
+        "Let's work on the layout of the story panel.",
+        "Let's use the panel of the story for its items, and the tabs for the rest.",
+        "Let's keep the settings of the user in the file of the app.",
+        "Use local models from the shelf for the summary instead of the cloud.",
+    )
+    code = "```\nshow(panel)\n```\n" + "The view is drawn again after each change. " * 8
+    turns = [
+        turn
+        for request in requests
+        for turn in (("user", request), ("assistant", f"Here is the change: {request}\n{code}"))
+    ]
+    say(memory, "s-1", turns)
+    memory.decisions.update()
+    assert not memory.decisions.list()
