@@ -317,7 +317,7 @@ class Browse:
                 session,
                 "SELECT t.id, t.title, t.kind, t.last_seq, t.tokens, t.updated_at, b.agent,"
                 " b.outcome, coalesce(b.steps, 0),"
-                f" (SELECT coalesce(sum(r.is_said), 0) {_OF_SESSION}),"
+                f" (SELECT count(nullif(r.is_said, 0)) {_OF_SESSION}),"
                 f" (SELECT count(r.used_at) {_OF_SESSION}), (SELECT count(*) FROM memory_keys k"
                 " WHERE k.project_no = t.project_no AND k.kind = 'session' AND k.value = t.id)"
                 " FROM threads t LEFT JOIN behavior_sessions b ON b.project_no = t.project_no"
