@@ -119,7 +119,7 @@ _MODULES = {
     "restore": "privacy", "erase": "privacy", "copy": "privacy", "keys": "serve",
     "ui": "serve",
 }  # fmt: skip
-_TERMINAL = frozenset({"init", "review", "setup", "status", "why"})
+_TERMINAL = frozenset({"demo", "doctor", "index", "init", "review", "setup", "status", "why"})
 """Commands of the package ``surfaces.terminal``."""
 
 
