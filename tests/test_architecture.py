@@ -364,14 +364,16 @@ def test_sql_is_composed_from_constants_only():
 
 
 # The house does not grow back. A new room gets a line of its own here when it comes.
-MOST_FILES = 421
-MOST_FUNCTIONS = 4_754
-MOST_STATEMENTS = 52_810
+MOST_FILES = 420
+MOST_FUNCTIONS = 4_733
+MOST_STATEMENTS = 52_703
 MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "adapters/sdk": (24, 480, 4_000),
     "browse": (8, 75, 850),
     "commits": (10, 96, 1_060),
     "core/startup": (3, 16, 95),
+    "database/fulltext_postgres": (1, 21, 118),
+    "database/partitions": (1, 2, 25),
     "database/postgres": (1, 20, 130),
     "database/servers": (1, 25, 180),
     "decisions": (13, 145, 1_490),

@@ -6,19 +6,16 @@ Released migrations are never edited. A database that is newer than the code is 
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
 
 from smara.core.clock import Clock
 from smara.core.startup.record import dataclass
 from smara.core.startup.regex import regex
 from smara.database.database import Database, DatabaseKind, Session
+from smara.database.partitions import MOVED, move_rows
 from smara.database.session import number
 from smara.errors import ConflictError, SchemaTooNewError
 
 _NAME = regex(r"(\d{4})_(\w+)\.sql")
-
-if TYPE_CHECKING:
-    from smara.database.postgres import PostgresDatabase
 
 HEAD = 42
 """The number of the newest migration; kept by hand so that opening need not list the folder."""
@@ -59,44 +56,9 @@ def migrate(database: Database, clock: Clock, target: int = HEAD) -> int:
     if version >= target:
         return 0
     taken = 0
-    if database.kind == "postgres" and version < _MOVED <= target:
-        # A large table is moved in many transactions: a process that ends meanwhile leaves the
-        # rest to the next one.
-        taken = _take_steps(database, clock, _MOVED - 1)
-        for table, columns in _MOVES.items():
-            while _move(database, table, columns):
-                pass
-    return taken + _take_steps(database, clock, target)
-
-
-_MOVED = 42
-"""The step before which rows are moved, on PostgreSQL."""
-_TERMS = "array_to_tsvector(terms_of_project(project_no, tsvector_to_array(terms)))"
-_RECORD_TERMS = f"kind, no, piece, project_no, head, body, {_TERMS}"
-_MOVES = {
-    "message_index": "no, chunk, project_no, thread_no, resource, role, prose, code, " + _TERMS,
-    "record_index": _RECORD_TERMS,
-    "code_index": _RECORD_TERMS,
-    "words": "project_no, word, terms_of_project(project_no, trigrams)",
-}
-_MOVED_ROWS = 5_000
-
-
-def _move(database: PostgresDatabase, table: str, columns: str) -> int:
-    """Move rows of a table into its successor; return how many."""
-    with database.write(is_derived=True) as session:
-        session.run(database.lock_statement)
-        if schema_version(database, session) >= _MOVED:  # another process may have been faster
-            return 0
-        return session.run(
-            f"WITH batch AS (SELECT ctid FROM {table}_whole LIMIT {_MOVED_ROWS}), moved AS"
-            f" (DELETE FROM {table}_whole w USING batch WHERE w.ctid = batch.ctid RETURNING w.*)"
-            f" INSERT INTO {table} SELECT {columns} FROM moved ON CONFLICT DO NOTHING"
-        )
-
-
-def _take_steps(database: Database, clock: Clock, target: int) -> int:
-    """Take the steps up to a number in one transaction; return how many."""
+    if database.kind == "postgres" and version < MOVED <= target:
+        taken = migrate(database, clock, MOVED - 1)
+        move_rows(database, lambda session: schema_version(database, session) >= MOVED)
     with database.write() as session:
         if database.kind == "postgres":
             session.run(database.lock_statement)
@@ -118,7 +80,7 @@ def _take_steps(database: Database, clock: Clock, target: int) -> int:
             )
             if database.kind == "sqlite":
                 session.run(f"PRAGMA user_version = {step.number}")
-    return len(steps)
+    return taken + len(steps)
 
 
 def schema_version(database: Database, session: Session) -> int:
