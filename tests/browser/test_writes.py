@@ -35,6 +35,8 @@ def engine(store: str) -> dict[str, object]:
             "working": memory.working.find(),
             "threads": memory.threads.list(limit=100),
             "retention": memory.retention.list(),
+            "arms": memory.moments.has_arms,
+            "settings": memory.settings,
         }
 
 
@@ -52,6 +54,10 @@ def send(page: Page, call: str) -> None:
     texts = form.locator("textarea, input[type=text]")
     for number in range(texts.count()):
         texts.nth(number).fill("The queue of the cache holds forty jobs.")
+    for box in form.locator("input[type=checkbox][required]").all():
+        box.check()
+    for choice in form.locator("select, input[type=radio]").all():
+        choice.evaluate("each => { each.checked = true; each.selectedIndex = 1; }")
     with page.expect_response(lambda answer: "/ui/act" in answer.url) as answer:
         form.locator("button").first.click()
     assert answer.value.status == 303, (call, answer.value.status)
