@@ -7,11 +7,9 @@ only trims the output (`| tail`, `2>&1`, `NO_COLOR=1`) are not.
 
 from __future__ import annotations
 
-import re
-
 from smara.actions.models import LOOKING, Command, CommandPart, CommitRun, Purpose
 from smara.core.extract import word_set
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.core.tool_triggers import ASSIGNMENT, trims_output
 
 LONGEST = 280

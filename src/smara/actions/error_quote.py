@@ -9,13 +9,12 @@ read as an order, and none of it speaks to the reader.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from pathlib import Path
 
 from smara.core.escape import neutralize
 from smara.core.extract import read_cues
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 _OUTPUT_SAID = "output said: "
 """What stands before every quotation of an output."""

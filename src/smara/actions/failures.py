@@ -6,7 +6,6 @@ The fingerprint of an error is made of the part that is constant between runs.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import islice, takewhile
@@ -15,7 +14,7 @@ from smara.actions.commands import VERB, read_command, split_variables
 from smara.actions.models import LOOKING, Failure
 from smara.actions.tool_output import exit_code
 from smara.core.events import HostEvent
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.core.tool_triggers import starts
 
 _SURROUNDINGS = (

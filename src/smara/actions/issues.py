@@ -8,7 +8,6 @@ it. Lines that belong to no issue are reported, so that nothing is lost in silen
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 from xml.etree import ElementTree
@@ -16,7 +15,7 @@ from xml.etree import ElementTree
 from smara.actions.failures import ends_of
 from smara.actions.reports import failed_tests, read_test_run
 from smara.core.startup.record import dataclass, field
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 _MOST_TEXT = 400_000
 _MOST_ISSUES = 200

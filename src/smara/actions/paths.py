@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import posixpath
-import re
 from collections.abc import Iterable
 from functools import lru_cache
 
 from smara.core.git import find_repository
 from smara.core.paths import is_test_path
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 _REMEMBERED = 4_096
 """A session touches the same files again and again."""

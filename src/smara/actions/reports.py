@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from smara.actions.failures import is_environment, telling_line
 from smara.actions.models import FailedTest, TestRun
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 _RED = regex(
     r"\b[1-9]\d* (?:failed|failing|failures?|errors?)\b|^FAIL(?:ED|:)?\b|--- FAIL|test result: "

@@ -8,10 +8,9 @@ this module: keep its imports few.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 

@@ -11,7 +11,6 @@ source, and waits for review as its trust demands.
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -30,7 +29,7 @@ from smara.commits.message import read_commit, subject_of
 from smara.core.extract import word_set
 from smara.core.git import find_repository, git_text
 from smara.core.startup.record import dataclass, field, replace
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.errors import InvalidInputError
 from smara.knowledge.models import Evidence, MemorySource, MemoryType, NewMemory, TypedMemory
 from smara.memory import Memory

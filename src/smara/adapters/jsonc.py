@@ -8,13 +8,12 @@ the new element on a line of its own before the bracket, and the comment stays i
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from smara.core.files import read_regular
 from smara.core.startup.record import dataclass, field
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.errors import InvalidInputError, SmaraError
 
 _SPACE = " \t\r\n\ufeff"

@@ -16,7 +16,6 @@ import io
 import json
 import math
 import os
-import re
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -30,7 +29,7 @@ from smara.adapters.records import Counted, Progress
 from smara.config import Settings
 from smara.core.files import open_regular, read_regular
 from smara.core.startup.record import dataclass
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.errors import InvalidInputError, MissingExtraError, NotFoundError
 
 # Room for a message of 64 MiB together with its JSON escapes.

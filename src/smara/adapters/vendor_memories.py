@@ -8,7 +8,6 @@ number. Only notes about this repository are imported, and a person reviews all 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, get_args
@@ -30,7 +29,7 @@ from smara.adapters.readers.opencode import read_object
 from smara.adapters.records import Progress
 from smara.core.git import find_repository
 from smara.core.startup.record import dataclass, replace
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.errors import InvalidInputError
 from smara.knowledge.models import MemoryType
 from smara.memory import Memory

@@ -5,14 +5,13 @@ Commits observed live and commits of the git history use the same reader.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Set
 from typing import Literal, NamedTuple
 
 from smara.behavior import cues
 from smara.behavior.scratchpad import quote
 from smara.commits.message import CommitText, read_commit, subject_of
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 _AREA = regex(r"^[\w./ -]{1,30}: ")
 _LETTERS = regex(r"[^\W\d_]{2,}")

@@ -7,10 +7,9 @@ In an agent's words, a sentence may admit a mistake or abandon an approach.
 
 from __future__ import annotations
 
-import re
 from typing import Literal, NamedTuple
 
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 
 def _words(*alternatives: str) -> re.Pattern[str]:

@@ -8,7 +8,6 @@ command and error of the composed text and contains nothing that looks like an o
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -41,7 +40,7 @@ from smara.core import log
 from smara.core.clock import Clock
 from smara.core.escape import from_storable, to_storable
 from smara.core.prompts import load_prompt
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.database.database import Session
 from smara.environment import patience
 from smara.errors import ConflictError, SmaraError

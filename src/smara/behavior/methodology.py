@@ -7,14 +7,13 @@ Methodology or by filling in PlainMethodology.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import Any, Literal, Protocol
 
 from smara.behavior.models import non_empty
 from smara.core.startup.record import dataclass, field
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.errors import ConfigError, InvalidInputError, SmaraError
 from smara.knowledge.models import MemoryType, TypedMemory, WorkUnit
 

@@ -7,7 +7,6 @@ has read a web page may repeat what the page wants. All steps here are pure.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -20,7 +19,7 @@ from smara.behavior.signals.co_access import is_implied
 from smara.behavior.signals.registry import draft_of, signal_of
 from smara.behavior.signals.tool_sequence import own_runs
 from smara.core.startup.record import dataclass, replace
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.core.text import find_words
 from smara.knowledge.gate import LEARNED_PER_SESSION, SessionType
 from smara.knowledge.models import LOCAL_TAINT, Evidence, MemoryType, NewMemory, WorkUnit

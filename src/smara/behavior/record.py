@@ -6,7 +6,6 @@ Each event takes constant time.
 from __future__ import annotations
 
 import hashlib
-import re
 
 from smara.actions.failures import has_failed, is_absent, is_harness, was_changed_by_others
 from smara.actions.models import Action
@@ -29,7 +28,7 @@ from smara.behavior.scratchpad import (
 from smara.behavior.signals import e2e
 from smara.core.events import HostEvent
 from smara.core.extract import distinct
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 _TOGETHER_MS = 15 * 60_000
 """Files that are touched further apart are not touched together."""

@@ -7,7 +7,6 @@ continues from the work state; a result says what a work unit achieved.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ from smara.behavior.methodology import Methodology, WorkUnitResult
 from smara.behavior.models import non_empty
 from smara.behavior.scratchpad import Pad, PlanSize, Todo, quote
 from smara.core.events import HostEvent
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.knowledge.models import Evidence, NewMemory, TypedMemory, WorkUnit
 from smara.secrets import redact
 

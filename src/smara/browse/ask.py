@@ -7,7 +7,6 @@ one that leads nowhere is marked as dead.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from smara.core import log
 from smara.core.escape import neutralize
 from smara.core.extract import shorten
 from smara.core.prompts import load_prompt
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.errors import SmaraError
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
-import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -21,7 +20,7 @@ from typing import Any, NamedTuple, NoReturn
 from smara.codegraph.models import FileKind, Language, SkipReason
 from smara.core.extract import word_set
 from smara.core.startup.record import dataclass
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.errors import ConfigError
 
 _FOLDER = "smara.codegraph.languages"

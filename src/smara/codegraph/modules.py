@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import secrets
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -29,7 +28,7 @@ from smara.core.clock import Clock
 from smara.core.escape import from_storable, neutralize, to_storable
 from smara.core.prompts import load_prompt
 from smara.core.startup.record import dataclass, replace
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.errors import BadReplyError
 from smara.models.caller import Models
 from smara.models.chat import ChatRequest, list_schema

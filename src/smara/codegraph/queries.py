@@ -7,7 +7,6 @@ A target is an expression such as ``auth.py``, ``src/auth.py:Session.login``, ``
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from difflib import get_close_matches
@@ -48,7 +47,7 @@ from smara.codegraph.structure import (
 )
 from smara.core.clock import Clock, SystemClock
 from smara.core.escape import from_storable
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.core.tokens import TokenCounter
 from smara.database.database import Session
 from smara.errors import InvalidInputError, NotFoundError

@@ -7,7 +7,6 @@ is its best names within a budget. Entry points come from manifests, routes and 
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -20,7 +19,7 @@ from smara.codegraph.language import tables
 from smara.codegraph.memory_graph import KIND_WEIGHTS, FetchNodes, Floats, Graph, Ints
 from smara.codegraph.models import CodeMap, EntryPoint, HotSpot, ImportCycle, Node
 from smara.core.extract import shorten
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 DAMPING = 0.85
 _MOST_ROUNDS = 60

@@ -7,11 +7,10 @@ Hooks load this module: keep its imports few.
 
 from __future__ import annotations
 
-import re
 from zlib import crc32
 
 from smara.core.memory_block import CLOSING, OPENING
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 

@@ -10,7 +10,6 @@ lines that are gone were replaced on purpose.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +22,7 @@ from smara.commits.models import Commit, LineReason, LostLine
 from smara.commits.read import FilePatch, Hunk, functions_of, patches_of
 from smara.core.extract import word_set
 from smara.core.git import git_text, is_ancestor
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 _COMMENT = regex(
     r"^(?:#(?!\[|include|define|if)|//|--(?![\w-])|/\*|\*(?:\s|/|$)|<!--|;;|%|\"\"\"|''')"

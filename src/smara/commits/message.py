@@ -5,10 +5,9 @@ Trailers, code, quotations and the marks of trackers are left out, whatever the 
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 _TRAILER = regex(
     r"^(?:[A-Z][A-Za-z]*(?:-[A-Za-z]+)*-(?:[Bb]y|to|id|on|for|cc|from|reference)|Cc|Bug|Issue|Refs?"

@@ -6,7 +6,6 @@ thousand messages take seconds; comparing contents costs more and is done in rou
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -14,7 +13,7 @@ from smara.commits.edit import is_definition, name_of
 from smara.commits.message import read_commit
 from smara.commits.models import Commit
 from smara.core.git import git_text
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 MOST_FILES = 100
 """The files of one commit that are kept; a commit of more changes everything."""

@@ -7,7 +7,6 @@ relative ones, such as "last Friday", against the day on which the text was writ
 from __future__ import annotations
 
 import calendar
-import re
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, tzinfo
@@ -15,7 +14,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from smara.core.startup.record import dataclass
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 _DAYS_AFTER = 7
 _NAMES = (

@@ -5,10 +5,9 @@ Everything here is mechanical: no model and no index is needed.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 

@@ -6,13 +6,12 @@ row that the prompt produced.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
 from smara.core.startup.record import dataclass
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 _FILE = regex(r"---\n(.*?)\n---\n(.*)", re.DOTALL)
 _INPUT = regex(r"\{\{(\w+)\}\}")

@@ -7,9 +7,7 @@ Hooks load this module: keep its imports few.
 
 from __future__ import annotations
 
-import re
-
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.core.tool_names import tool_arguments, tool_name
 
 TYPE_CHECKING = False  # read by hooks; see tool_names

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -14,7 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from smara.core import log
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.database.session import Row, Session
 from smara.errors import (
     BusyError,

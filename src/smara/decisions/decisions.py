@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import builtins
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -23,7 +22,7 @@ from smara.core.files import read_regular
 from smara.core.git import ask_git
 from smara.core.memory_block import tokens_of
 from smara.core.paths import FILE_EXTENSIONS
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.core.text import analyze
 from smara.database.database import Session
 from smara.database.fulltext import Within, no_of

@@ -8,7 +8,6 @@ asked, or that it took the words up in its next turn.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
@@ -17,7 +16,7 @@ from typing import Literal, NamedTuple
 
 from smara.core.extract import word_set
 from smara.core.memory_block import without_memory_blocks
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.core.terms import cjk_run
 from smara.core.text import analyze
 

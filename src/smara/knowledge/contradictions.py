@@ -7,13 +7,12 @@ recall: a wrongly retired memory costs more than a missed contradiction.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Literal
 
 from smara.core.startup.record import dataclass
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.knowledge.kinds import KINDS, subject_key
 from smara.knowledge.models import TypedMemory
 from smara.knowledge.statements import Statement, Word, overlap, parse_statement

@@ -7,13 +7,12 @@ evidence, within the limit of a session.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
 from smara.core.escape import BLOCKS
 from smara.core.paths import is_instruction_file
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.knowledge.models import Evidence, MemorySource
 from smara.knowledge.prepare import INFERRED
 from smara.knowledge.statements import Statement, parse_statement

@@ -6,13 +6,12 @@ above it. The type with the most weight wins and its cues are returned as the re
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Literal
 
 from smara.core.startup.record import dataclass
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.knowledge.kind import Cue, Form
 from smara.knowledge.kinds import KINDS
 from smara.knowledge.models import MemoryType

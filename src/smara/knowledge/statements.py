@@ -7,12 +7,11 @@ names and negations are *protected*: statements are the same only if these agree
 from __future__ import annotations
 
 import hashlib
-import re
 from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
 
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.core.terms import cjk_run, expand, fold
 from smara.core.text import iter_words
 

@@ -12,7 +12,6 @@ import hashlib
 import io
 import json
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,7 +21,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from smara.core.files import make_private
 from smara.core.scope import Scope
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.database.database import Database, Session
 from smara.database.migrate import HEAD
 from smara.errors import InvalidInputError

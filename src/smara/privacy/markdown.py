@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -17,7 +16,7 @@ from typing import Any, Literal
 from smara.core.escape import from_storable
 from smara.core.files import read_regular
 from smara.core.startup.record import dataclass, fields
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.knowledge.models import TYPES
 from smara.messages.models import Pointer
 from smara.privacy.pointers import where

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from smara.core.startup.record import dataclass, field, replace
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.messages.models import Part, Role
 
 NO_RESULT = "No result of this call was recorded."

@@ -9,7 +9,6 @@ together, by the comparison that also retires memories.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,7 +17,7 @@ from itertools import combinations
 
 from smara.core.dates import local_time
 from smara.core.extract import shorten
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.knowledge.contradictions import compare
 from smara.knowledge.statements import parse_statement
 from smara.search.bm25 import rarity

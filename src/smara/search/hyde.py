@@ -6,14 +6,13 @@ only compared with stored vectors, never shown and never stored. It costs a mode
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smara.core import log
 from smara.core.escape import neutralize
 from smara.core.prompts import load_prompt
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 if TYPE_CHECKING:
     from smara.models.caller import Models

@@ -8,13 +8,12 @@ documentation and vendored code are ranked lower.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 
 from smara.codegraph.models import CodeLocation
 from smara.core.startup.record import dataclass, field
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.core.terms import expand, fold
 from smara.core.text import find_words
 from smara.database.database import Session

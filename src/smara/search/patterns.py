@@ -6,9 +6,7 @@ ranking, no vectors, no model: a few index look-ups for hot paths.
 
 from __future__ import annotations
 
-import re
-
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.database.database import RecordIndex, Session
 from smara.database.fulltext import RecordKind, record_no
 from smara.errors import DeadlineError

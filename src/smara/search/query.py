@@ -7,14 +7,13 @@ query and the caller's hints, without a model. Stop words are dropped unless not
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from datetime import date
 from typing import Literal, NamedTuple
 
 from smara.core.dates import Days, Period, find_past_days, find_period
 from smara.core.startup.record import dataclass, field
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.core.terms import Kind, expand, fold
 from smara.core.text import find_words
 from smara.errors import InvalidInputError

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.search.rank import MessageCandidate, RowWords
 
 FACTS = (

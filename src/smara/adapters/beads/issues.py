@@ -8,7 +8,6 @@ or have no counterpart are kept with their issues.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -20,7 +19,7 @@ from typing import Any, NamedTuple
 from smara.adapters.lines import list_in, mapping_in, milliseconds, text_in
 from smara.core.ids import key_of
 from smara.core.scope import is_id
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.tasks.models import (
     CLOSE_REASONS,
     DEFAULT_PRIORITY,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ from smara.adapters.host import (
     written_at,
 )
 from smara.adapters.lines import list_in, mapping_in
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 HOME = HomeFolder("GEMINI_CONFIG_DIR", ".gemini")
 _INJECTION = regex(f"{HOOK_OPENING}(.*?){HOOK_CLOSING}", re.S)

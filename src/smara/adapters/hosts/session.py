@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Sequence
 
 from smara.actions.intake import SILENT_SESSION_MS
@@ -25,7 +24,7 @@ from smara.core.events import HostEvent
 from smara.core.files import open_regular
 from smara.core.memory_block import CLOSING, OPENING
 from smara.core.startup.record import dataclass, field, replace
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.errors import ConflictError, DatabaseError, SmaraError
 from smara.memory import Memory
 from smara.messages.models import NewMessage, NewThread, Role

@@ -12,7 +12,6 @@ import difflib
 import hashlib
 import json
 import os
-import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -26,7 +25,7 @@ from smara.adapters.host_specs import HOSTS, host_named
 from smara.core.files import make_private, read_regular
 from smara.core.git import find_repository, git_text
 from smara.core.startup.record import dataclass
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.errors import InvalidInputError, SmaraError
 
 _BLOCK_MARKS: dict[Block, tuple[str, str]] = {

@@ -8,7 +8,6 @@ links to folders are not followed, and a file with two names (``CLAUDE.md`` link
 from __future__ import annotations
 
 import os
-import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -25,7 +24,7 @@ from smara.core.git import find_repository, git_text, is_blob
 from smara.core.host_table import INSTRUCTION_FILES
 from smara.core.paths import FILE_EXTENSIONS, GENERATED_FOLDERS, OUTPUT_FOLDERS, host_of
 from smara.core.startup.record import dataclass, field, replace
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.errors import InvalidInputError, NotFoundError
 
 _NOT_ENTERED = (

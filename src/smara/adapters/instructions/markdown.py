@@ -6,13 +6,12 @@ list of ordered steps from a list of rules.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from smara.core.extract import word_set
 from smara.core.startup.record import dataclass, field
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.knowledge.models import MemoryType
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ of a rule file is not YAML: Cursor writes globs without quotes.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -25,7 +24,7 @@ from smara.adapters.instructions.markdown import (
     lines_of,
     text_of,
 )
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 if TYPE_CHECKING:
     from markdown_it.tree import SyntaxTreeNode

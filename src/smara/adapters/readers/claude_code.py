@@ -9,7 +9,6 @@ is required.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from smara.adapters.readers.transcript import Transcript
 from smara.adapters.records import Counted, Record, bounded_id, has_content, shorten_title
 from smara.core.memory_block import OPENING, without_memory_blocks
 from smara.core.startup.record import dataclass, replace
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.messages.models import NewThread, Part, Role, ThreadKind
 
 __all__ = ["ClaudeTranscript", "read_transcript"]

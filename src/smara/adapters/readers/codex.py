@@ -11,7 +11,6 @@ a kind.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ from smara.adapters.readers.transcript import Recent, Transcript
 from smara.adapters.records import Counted, Record, bounded_id
 from smara.core.memory_block import without_memory_blocks
 from smara.core.startup.record import dataclass, field, replace
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.messages.models import NewThread, Part, PartType, Role, ThreadKind
 
 __all__ = ["Rollout", "read_rollout"]

@@ -6,14 +6,13 @@ visibly, and the work succeeded another way afterwards.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from smara.actions.error_quote import UNQUOTED, error_quote, evidence_words, failed_words
 from smara.actions.paths import modules_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, non_empty
 from smara.behavior.scratchpad import Pad, code
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 SIGNAL = Signal(
     0,

@@ -5,7 +5,6 @@ Results of browser and similar tools are sorted into six classes by rule.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
@@ -13,7 +12,7 @@ from smara.actions.error_quote import evidence_words, failed_words
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, non_empty
 from smara.behavior.scratchpad import E2eFailure, Pad, code, quote
 from smara.core.events import HostEvent
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 ObservationType = Literal["precondition", "timing", "ui_behavior", "test_sequence", "mcp_gotcha"]
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from smara.actions.paths import modules_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, non_empty
 from smara.behavior.scratchpad import Pad
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.knowledge.models import MemoryType
 
 SIGNAL = Signal(

@@ -6,7 +6,6 @@ A link is never followed out of the tree, and a file that changes while it is re
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -19,7 +18,7 @@ from smara.codegraph.language import kind_of
 from smara.codegraph.models import SkipReason
 from smara.core.paths import is_generated_folder, is_output_folder
 from smara.core.startup.record import dataclass, field
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.secrets.redact import clean_id
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-import re
 import struct
 import subprocess
 import sys
@@ -28,7 +27,7 @@ from smara.codegraph.models import CodeChunk, FileFacts, FileKind, Language, Ski
 from smara.core import log
 from smara.core.escape import to_storable
 from smara.core.paths import is_test_path
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 _RACY_NS = 2_000_000_000
 _LOOKED_AT = 8_192

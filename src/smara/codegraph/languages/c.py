@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -24,7 +23,7 @@ from smara.codegraph.resolve.symbols import (
     closest,
     join,
 )
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 HEADERS = (".h", ".hh", ".hpp", ".hxx", ".inl", ".inc")
 MOST_OF_A_CLASS = 64

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from smara.codegraph.language import QUOTED_PATHS, ImportParts, LanguageSpec, RoutePattern
@@ -14,7 +13,7 @@ from smara.codegraph.resolve.symbols import (
     Package,
     join,
 )
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 _MODULE = regex(r"^\s*module\s+\"?([^\s\"]+)", re.MULTILINE)
 

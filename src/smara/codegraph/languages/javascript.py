@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -27,7 +26,7 @@ from smara.codegraph.resolve.symbols import (
     folders_above,
     join,
 )
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 _STRING_OR_COMMENT = regex(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING_COMMA = regex(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator
 
@@ -22,7 +21,7 @@ from smara.codegraph.resolve.symbols import (
     Package,
     folders_above,
 )
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 _SUFFIXES = (".py", ".pyi")
 _USUAL_ROOTS = ("src", "lib", "python")

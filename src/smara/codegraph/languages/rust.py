@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Iterator
 
@@ -23,7 +22,7 @@ from smara.codegraph.resolve.symbols import (
     folders_above,
     join,
 )
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 _ROOT_FILES = frozenset({"lib.rs", "main.rs", "mod.rs", "build.rs"})
 _OWN_ROOTS = frozenset({"tests", "examples", "benches", "bin"})

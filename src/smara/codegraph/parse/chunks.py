@@ -7,13 +7,12 @@ bounded length.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, groupby
 
 from smara.codegraph.language import kind_of, language_of, languages
 from smara.codegraph.models import CodeChunk, Definition, FileFacts
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.database.fulltext import RecordTerms, terms_of
 
 _BYTES = 6_000

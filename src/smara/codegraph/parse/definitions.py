@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,7 +21,7 @@ from smara.codegraph.parse.source import (
 from smara.core.extract import shorten
 from smara.core.paths import is_test_path
 from smara.core.startup.record import dataclass, field
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 if TYPE_CHECKING:
     from tree_sitter import Node

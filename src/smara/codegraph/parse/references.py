@@ -7,7 +7,6 @@ in ``def f(path): path.exists()`` the module ``path`` is not meant.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
@@ -17,7 +16,7 @@ from smara.codegraph.models import Binding, Definition, Import, Reference, Refer
 from smara.codegraph.parse.definitions import Scopes
 from smara.codegraph.parse.source import SourceFile
 from smara.core.extract import word_set
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 # What begins with a set of letters is searched for at twice the speed of what begins with a
 # boundary.

@@ -36,4 +36,4 @@ class _Pattern:
         return getattr(compiled, name)
 
 
-__all__ = ["regex"]
+__all__ = ["re", "regex"]

@@ -8,7 +8,6 @@ answers the query, and the probability of "yes" is the score.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
@@ -19,7 +18,7 @@ from smara.core import log
 from smara.core.clock import Clock, SystemClock
 from smara.core.escape import neutralize
 from smara.core.prompts import load_prompt
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.errors import BadReplyError
 from smara.models import failures
 from smara.models.embedders.servers import ollama_endpoint

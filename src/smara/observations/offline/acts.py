@@ -6,10 +6,9 @@ The patterns stand in ``cues.txt``.
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.observations.offline.notes import CUES, WORDS
 
 Act = Literal[

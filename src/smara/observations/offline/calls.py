@@ -5,7 +5,6 @@ Commands are grouped by outcome. Each failure, each commit and each fix has its 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -17,7 +16,7 @@ from smara.actions.reports import read_test_run
 from smara.actions.tool_output import exit_code, exit_code_field, unwrap_json
 from smara.core.extract import one_line
 from smara.core.startup.record import dataclass, field, replace
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.core.tool_names import shell_line
 from smara.messages.models import plain
 from smara.observations.models import Category, Note, Priority

@@ -5,14 +5,13 @@ A value is searched in sentences by the labels, types and formats of its schema.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import tzinfo
 from typing import Any
 
 from smara.core.dates import find_days, local_time, zone_of
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.errors import InvalidInputError
 from smara.messages.models import Message
 from smara.observations.models import Extractor, Note

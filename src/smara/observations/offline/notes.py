@@ -7,7 +7,6 @@ A line that an earlier note has already is not written again.
 from __future__ import annotations
 
 import posixpath
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import tzinfo
@@ -17,7 +16,7 @@ from typing import Any, Literal
 from smara.core.dates import find_days, local_time
 from smara.core.extract import one_line, read_cues
 from smara.core.startup.record import dataclass, field
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.observations.models import AgentMode, Category, Flavor, Note, Priority
 from smara.observations.reply.mentions import files_in, lines_in
 

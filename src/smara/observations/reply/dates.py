@@ -5,7 +5,6 @@ Models write dates in many forms. Where a message gives the time, the message wi
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable
 from datetime import date, datetime, time
@@ -13,7 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from smara.core.dates import parse_day, zone_of
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.messages.models import Message
 from smara.observations.models import Note
 from smara.observations.render import local

@@ -5,7 +5,6 @@ The category is derived from the wording: who did it, and which verb comes first
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from datetime import date
 from typing import Literal
@@ -14,7 +13,7 @@ from smara.core.dates import parse_days
 from smara.core.escape import neutralize
 from smara.core.extract import word_set
 from smara.core.startup.record import dataclass, field
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.observations.models import Category, Priority
 from smara.observations.reply.dates import When, parse_heading, take_time
 from smara.observations.reply.sections import unescaped

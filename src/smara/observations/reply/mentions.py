@@ -5,12 +5,11 @@ These are the facts of a note that can be checked against the messages.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from smara.core.extract import word_set
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 _EXTENSIONS = word_set("""
     astro bash bat bzl c cc cfg cjs clj conf cpp cs css csv dart db diff env erb erl ex exs fish go gql gradle graphql

@@ -7,7 +7,6 @@ JSON and checked against their schema; a value that fails is left out with a war
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any, Literal
@@ -15,7 +14,7 @@ from typing import Any, Literal
 from smara.core.dates import find_days
 from smara.core.escape import neutralize
 from smara.core.startup.record import dataclass, field, replace
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.errors import BadReplyError, InvalidInputError
 from smara.observations.models import AgentMode, Extractor, Note, ObservationDraft
 from smara.observations.render import local

@@ -5,11 +5,10 @@ Tags, headings, code fences and thinking around them are accepted in many forms.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from smara.core.startup.record import dataclass, field
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 
 OBSERVATIONS = "observations"
 CURRENT_TASK = "current-task"

@@ -7,12 +7,11 @@ Each note is kept word for word as a message. Its observations (``- [category] t
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.privacy.foreign.records import (
     Candidate,
     ForeignFact,

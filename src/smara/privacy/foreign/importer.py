@@ -7,7 +7,6 @@ takes the place of the older words, unless a person has confirmed or edited them
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
@@ -15,7 +14,7 @@ from typing import NamedTuple
 
 from smara.core.extract import shorten
 from smara.core.scope import is_id
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.errors import InvalidInputError, UsageError
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import AddResult, Evidence, NewMemory, TypedMemory

@@ -7,13 +7,12 @@ deleted ones have ended.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import apsw
 
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.privacy.foreign.records import (
     Candidate,
     ForeignFact,

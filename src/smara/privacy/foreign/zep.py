@@ -7,11 +7,10 @@ told by its fields. A fact that Zep holds for invalid or expired has ended.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.privacy.foreign.records import (
     Candidate,
     ForeignFact,

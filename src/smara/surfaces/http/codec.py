@@ -16,7 +16,6 @@ import collections.abc
 import importlib
 import inspect
 import math
-import re
 import sys
 import types
 import typing
@@ -27,7 +26,7 @@ from functools import cache, partial
 from typing import Any, Literal, Union, get_args, get_origin, is_typeddict
 
 from smara.core.startup.record import MISSING, dataclass, fields, is_dataclass
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.core.validate import invalid
 from smara.errors import InvalidInputError
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import re
 from functools import cache
 from typing import Any
 
 from smara import __version__
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.surfaces.http.codec import Schemas, camel, field_types, parts
 from smara.surfaces.http.problem import MEDIA_TYPE
 from smara.surfaces.http.routes import ROUTES, Route

@@ -7,7 +7,6 @@ what, what depends on it, and the tasks that name it. Each line says where it co
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -21,7 +20,7 @@ from smara.commits.models import Commit, LineReason
 from smara.core.extract import one_line
 from smara.core.git import find_repository
 from smara.core.startup.record import dataclass, field
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.decisions.models import Decision
 from smara.errors import InvalidInputError, NotFoundError, SmaraError
 from smara.knowledge.models import TypedMemory
