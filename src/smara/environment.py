@@ -81,11 +81,6 @@ def data_folder() -> str:
     )
 
 
-def model_folder() -> str:
-    """Return the folder of word vectors that were fetched."""
-    return os.path.join(os.environ.get("SMARA_HOME") or data_folder(), "wordllama")
-
-
 def named_project() -> str:
     """The project this environment names; empty when it names none."""
     return os.environ.get("SMARA_PROJECT", "")

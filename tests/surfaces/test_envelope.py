@@ -120,7 +120,6 @@ CALLS = {
     "observations failures": [],
     "worker": ["--once"],
     "embeddings status": [],
-    "embeddings fetch": [],
     "embeddings run": [],
     "embeddings switch": ["offline"],
     "context preview": ["login"],

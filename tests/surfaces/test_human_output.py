@@ -40,7 +40,6 @@ _VOLATILE = [
     (r"[\d.,]+ [KM]iB", "N MiB"),
     (r"has schema \d+", "has schema N"),
     (r"[\d,]+ records\s+in\s+all", "N records in all"),
-    (r"are in\s+\S+/wordllama\.", "are in FOLDER."),
     (r"before-restore-\d+", "before-restore-N"),
     (r"\(Python [\d.]+, SQLite [\d.]+\)", "(Python N, SQLite N)"),
     (r"\b(sqlite|SQLite) 3[\d.]+", r"\1 N"),

@@ -269,7 +269,7 @@ def test_missing_extra_says_what_to_install(db, tmp_path):
     )
     said = spawn("mcp", env={"PYTHONPATH": str(tmp_path)})
     assert said.code == 5
-    assert 'pip install "smara[mcp]"' in said.err
+    assert 'pip install "mcp>=2,<3"' in said.err
 
 
 def test_starting_the_server_does_not_open_the_store(db):

@@ -30,7 +30,6 @@ from smara.meaning.query import Meaning
 from smara.meaning.store import VectorStore
 from smara.meaning.worker import EmbeddingLimits, EmbeddingWorker, lease_name
 from smara.models.embedder import Embedder
-from smara.models.embedders import offline
 
 _DROPPED_AT_ONCE = 2_000
 
@@ -98,21 +97,6 @@ class Embeddings:
         """Drop the cached vectors that have expired; return how many."""
         with self._store.database.write(is_derived=True) as session:
             return self._store.evict_cached(session, self._clock.now_ms())
-
-    def has_word_vectors(self) -> bool:
-        """Return True if the offline embedder's table is on this machine."""
-        return offline.is_here()
-
-    def fetch(self) -> str:
-        """Fetch the word vectors of the offline embedder, once for this user.
-
-        Returns:
-            The folder in which they stand.
-
-        Raises:
-            ConfigError: If they could not be fetched.
-        """
-        return offline.fetch()
 
     def status(self) -> Status:
         """Return the state of the embeddings.

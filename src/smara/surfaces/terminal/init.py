@@ -64,8 +64,6 @@ class _Survey:
     languages: list[tuple[str, int]] = field(default_factory=list)
     changes: dict[str, list[SetupChange]] = field(default_factory=dict)
     refusals: list[str] = field(default_factory=list)
-    needs_vectors: bool = False
-    """True if search by meaning still lacks its word vectors."""
 
     @property
     def session_bytes(self) -> int:
@@ -183,9 +181,6 @@ def _look(memory: Memory, root: str, journal: SetupJournal, is_here: bool) -> _S
         return survey
     survey.sessions = find(tuple(TRANSCRIPTS), Here(os.getcwd()))[0]
     survey.instructions = len(find_instructions(root))
-    survey.needs_vectors = (
-        memory.settings.embedder in (None, "offline") and not memory.embeddings.has_word_vectors()
-    )
     if repository is not None:
         survey.commits = int(git_text(root, "rev-list", "--count", "HEAD") or 0)
         survey.languages = memory.code.count_languages(
@@ -258,8 +253,6 @@ def _print_survey(survey: _Survey, status: dict[str, Any], has_diff: bool) -> No
     for what, seconds, is_there in reads:
         if is_there:
             _row("Reads", f"{what}: {_duration(seconds)}")
-    if survey.needs_vectors:
-        _row("Fetches", "word vectors for search by meaning (16 MB, once, by pip or uv)")
     output.warn(survey.refusals)
 
 
@@ -309,7 +302,6 @@ class _Stages:
             (survey.is_repository, self.read_history),
             (bool(survey.files), self._read_code),
             (bool(survey.sessions), self._read_decisions),
-            (survey.needs_vectors, self._fetch_vectors),
             (True, self._make_vectors),
         ]
         for is_wanted, stage in stages:
@@ -340,11 +332,6 @@ class _Stages:
         until = time.monotonic() + DECISION_SECONDS
         with self._call.memory(models_enabled=False) as memory, output.bar("Decisions") as progress:
             memory.decisions.update(has_time=lambda: time.monotonic() < until, progress=progress)
-
-    def _fetch_vectors(self) -> None:
-        with self._call.memory() as memory:
-            output.say("Fetching word vectors …", dim=True)
-            memory.embeddings.fetch()
 
     def _make_vectors(self) -> None:
         with self._call.memory() as memory, output.bar("Vectors") as progress:

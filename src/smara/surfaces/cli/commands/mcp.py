@@ -75,7 +75,7 @@ def mcp_command(
             raise
         raise MissingExtraError(
             f"The MCP server needs the package {error.name}. Install it with: pip install "
-            '"smara[mcp]"',
+            '"mcp>=2,<3"',
             extra="mcp",
         ) from None
     context = ToolContext(settings.session, thread_id, resource_id, settings.actor)

