@@ -1,4 +1,4 @@
-"""One Chromium for the session, and pages that keep what they say."""
+"""One Chromium for a file of tests, and pages that keep what they say."""
 
 from __future__ import annotations
 
@@ -110,9 +110,12 @@ def _settings_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """The one browser of the session."""
+    """The browser of a file of tests.
+
+    While it is open an event loop runs in this thread, in which other tests could run none.
+    """
     if CHROMIUM is None:
         pytest.skip("no chromium on this machine (Debian: apt-get install chromium)")
     with sync_playwright() as playwright:

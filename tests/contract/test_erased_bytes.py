@@ -78,7 +78,6 @@ def test_probe_finds_what_is_left_in_a_file(memory, monkeypatch):
 
 
 def test_who_is_in_the_way_is_named_and_the_erase_is_finished_later(place, memory, monkeypatch):
-    monkeypatch.setattr("smara.database.postgres._MOST_WAITS", 3)  # this one stays
     first, _ = talk(memory)
     database = memory.internals.database
     if database.kind == "sqlite":
@@ -86,6 +85,7 @@ def test_who_is_in_the_way_is_named_and_the_erase_is_finished_later(place, memor
     begin = database._begin.replace("lock_timeout TO 30000", "lock_timeout TO 50")
     assert begin != database._begin
     monkeypatch.setattr(database, "_begin", begin)
+    monkeypatch.setattr("smara.database.postgres._MOST_WAITS", 3)  # this one stays
     with psycopg.connect(split_schema(str(place.address))[0]) as reader:
         reader.execute(f"SET search_path TO {database.schema}; SET application_name TO 'report'")
         reader.execute("SELECT count(*) FROM messages").fetchone()
@@ -93,6 +93,7 @@ def test_who_is_in_the_way_is_named_and_the_erase_is_finished_later(place, memor
         assert receipt.traces
         assert any("(report" in each for each in receipt.held_by), receipt.held_by
         assert memory.privacy.problems()
+    monkeypatch.undo()  # those of other tests end
     assert memory.privacy.finish_erase()
     assert memory.privacy.problems() == []
     assert files_with(memory, CANARY.encode()) == []

@@ -89,7 +89,7 @@ def test_second_of_two_that_migrate_postgres_at_once_finds_everything_done(
 
     waiting = threading.Thread(target=migrate_second)
     with first.write() as session:
-        session.run("SELECT pg_advisory_xact_lock(1397571922)")
+        session.run(first.lock_statement)
         waiting.start()
         while (
             session.one("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")

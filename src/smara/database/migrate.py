@@ -56,7 +56,7 @@ def migrate(database: Database, clock: Clock, target: int = HEAD) -> int:
     if version >= target:
         return 0
     taken = 0
-    if database.kind == "postgres" and version < MOVED <= target:
+    if database.kind == "postgres" and 0 < version < MOVED <= target:
         taken = migrate(database, clock, MOVED - 1)
         move_rows(database, lambda session: schema_version(database, session) >= MOVED)
     with database.write() as session:

@@ -90,30 +90,47 @@ def translated_errors() -> Iterator[None]:
 
 
 class PostgresSession:
-    """Statements on one psycopg connection."""
+    """Statements on one psycopg connection.
 
-    __slots__ = ("connection",)
+    A statement of a reader that fails leaves the others as they were: its transaction, which has
+    nothing to lose, is begun again.
+    """
 
-    def __init__(self, connection: Any) -> None:
+    __slots__ = ("_begin", "connection")
+
+    def __init__(self, connection: Any, begin: str = "") -> None:
         self.connection = connection
+        self._begin = begin if begin.startswith("BEGIN READ ONLY") else ""
+
+    @contextmanager
+    def _statement(self) -> Iterator[None]:
+        import psycopg
+
+        with translated_errors():
+            try:
+                yield
+            except psycopg.Error:
+                if self._begin and not self.connection.broken:
+                    self.connection.execute(f"ROLLBACK; {self._begin}")
+                raise
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> int:
-        with translated_errors():
+        with self._statement():
             return int(self.connection.execute(with_dollar_marks(sql), values or None).rowcount)
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        with translated_errors(), self.connection.cursor() as cursor:
+        with self._statement(), self.connection.cursor() as cursor:
             cursor.executemany(with_dollar_marks(sql), rows)
 
     def all(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        with translated_errors():
+        with self._statement():
             rows: list[Row] = self.connection.execute(
                 with_dollar_marks(sql), values or None
             ).fetchall()
             return rows
 
     def one(self, sql: str, values: Sequence[Any] = ()) -> Row | None:
-        with translated_errors():
+        with self._statement():
             row: Row | None = self.connection.execute(
                 with_dollar_marks(sql), values or None
             ).fetchone()
@@ -121,7 +138,7 @@ class PostgresSession:
 
     def each(self, sql: str, values: Sequence[Any] = ()) -> Iterator[Row]:
         # A cursor of the server's, so that not every row has to come over at once.
-        with translated_errors(), self.connection.cursor(name=f"each_{next(_CURSORS)}") as cursor:
+        with self._statement(), self.connection.cursor(name=f"each_{next(_CURSORS)}") as cursor:
             cursor.itersize = 1000
             yield from cursor.execute(with_dollar_marks(sql), values or None)
 
@@ -162,7 +179,7 @@ class ServerPool:
             connection = self._answering(pool, begin)
             try:
                 with connection:
-                    yield PostgresSession(connection)
+                    yield PostgresSession(connection, begin)
             except ReadOnlyError:
                 # The server became a replica; the next connection may find the primary.
                 connection.close()
