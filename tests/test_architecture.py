@@ -375,7 +375,7 @@ MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "database/fulltext_postgres": (1, 21, 118),
     "database/partitions": (1, 2, 25),
     "database/postgres": (1, 20, 130),
-    "database/servers": (1, 25, 180),
+    "database/servers": (1, 25, 185),
     "decisions": (13, 145, 1_490),
     "frameworks": (10, 120, 1_000),
     "feed": (3, 8, 90),

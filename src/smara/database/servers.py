@@ -110,8 +110,9 @@ class PostgresSession:
             try:
                 yield
             except psycopg.Error:
-                if self._begin and not self.connection.broken:
-                    self.connection.execute(f"ROLLBACK; {self._begin}")
+                if (begin := self._begin) and not self.connection.broken:
+                    self.connection.rollback()
+                    self.connection.execute(begin)
                 raise
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> int:
