@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -74,6 +75,10 @@ def stands_in(word: str, text: str) -> bool:
     return plain[: max(4, len(plain) - 3)] in where
 
 
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def is_near(one: float, other: float, by: float = 0.011) -> bool:
     return abs(one - other) <= by
 
@@ -88,7 +93,7 @@ class Doors:
     told: str = ""
     """What a new session is told."""
     held: dict[str, str] = field(default_factory=dict)
-    """What files held when memories were tied to them."""
+    """What files of code held when they were indexed and memories were tied to them."""
 
     def rows(self, statement: str, *values: Any) -> list[dict[str, Any]]:
         return rows_of(self.store, statement, *values)
@@ -344,6 +349,7 @@ class Doors:
             "observations": f"{notes:,} ({count['active']} active), 0 reflections",
             "memories": f"{count['in force']} in force"
             + (f", {waits:,} to review" if waits else ""),
+            **self._currency(),
             "models": "offline",
             "store": str(self.store),
             "durability": "normal",
@@ -367,6 +373,37 @@ class Doors:
                 found.append(line)
         missing = [name for name in expected if f"\n{name}\t" not in f"\n{text}"]
         return found + [f"nothing is said of {name}" for name in missing]
+
+    def _currency(self) -> dict[str, str]:
+        """How far code, history and events are behind: the disk and git beside the rows."""
+        indexed = {each["path"] for each in self.rows("SELECT path FROM code_files")}
+        there = {
+            str(path.relative_to(self.tree)): path.read_text()
+            for path in self.tree.rglob("*.py")
+            if ".git" not in path.parts
+        }
+        late = sum(there.get(each) != self.held.get(each) for each in there.keys() | self.held)
+        is_indexed = bool(self.rows("SELECT no FROM code_trees"))
+        code = f"{_counted(len(self.held), 'file')} indexed, "
+        code += f"{_counted(late, 'file')} behind" if late else "current"
+        expected = {"code": code if is_indexed else "not indexed; `smara code index` does it"}
+        if is_indexed and indexed != self.held.keys():
+            expected["code"] = f"something of {sorted(indexed)}, which are not those held"
+        here = Path.cwd()
+        if any((each / ".git").exists() for each in (here, *here.parents)):
+            made = subprocess.run(
+                ["git", "log", "--format=%H"], cwd=here, capture_output=True, text=True, check=False
+            )
+            read = {each["sha"] for each in self.rows("SELECT sha FROM commits")}
+            unread = len(set(made.stdout.split()) - read)
+            expected["history"] = f"{_counted(len(read), 'commit')}, " + (
+                f"{unread:,} behind" if unread else "current"
+            )
+        spool = [each for each in Path(f"{self.store}-spool").glob("*") if each.is_file()]
+        if spool:
+            waits = _counted(len(spool), "event")
+            expected["waiting"] = f"{waits}; `smara worker --once` does them"
+        return expected
 
     def _false_of_kept(self, lines: Sequence[str]) -> list[str]:
         """Return the lines about what is kept that the store contradicts."""

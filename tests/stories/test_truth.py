@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -430,6 +431,41 @@ def test_what_status_and_the_doctor_say_is_so(doors):
     assert doors.false_of_doctor(read(doors, "doctor")) == []
 
 
+def test_what_status_says_of_code_and_history_follows_the_disk_and_git(doors, stage):
+    shop = stage.folder / "shop"
+
+    def git(*words: str) -> None:
+        who = ("-c", "user.name=ann", "-c", "user.email=ann@example.org")
+        subprocess.run(["git", *who, *words], cwd=shop, check=True, capture_output=True)
+
+    def line(name: str) -> str:
+        said = read(doors, "status")
+        assert doors.false_of_status(said) == []
+        return said.partition(f"\n{name}\t")[2].partition("\n")[0]
+
+    git("init", "-q")
+    for subject in ("The cart", "The tax"):
+        git("commit", "-q", "--allow-empty", "-m", subject)
+    assert line("history") == "0 commits, 2 behind"
+    before = read(doors, "status")
+    assert stage.memory.commits.keep_up().added == 2
+    assert line("history") == "2 commits, current"
+    assert "history\t0 commits, 2 behind" in doors.false_of_status(before)
+    git("commit", "-q", "--allow-empty", "-m", "The invoice")
+    assert line("history") == "2 commits, 1 behind"
+
+    before = read(doors, "status")
+    (shop / "src" / "cart.py").write_text(CART.replace("2", "3"))  # of the same size
+    assert line("code") == "1 file indexed, 1 file behind"
+    assert "code\t1 file indexed, current" in doors.false_of_status(before)
+    (shop / "src" / "tax.py").write_text("RATE = 19\n")
+    assert line("code") == "1 file indexed, 2 files behind"
+    (shop / "src" / "cart.py").unlink()
+    assert line("code") == "1 file indexed, 2 files behind"
+    stage.memory.code.forget(str(shop))
+    assert line("code") == "not indexed; `smara code index` does it"
+
+
 def test_what_is_said_of_why_a_memory_is_known_is_so(doors, stage):
     for each in stage.memory.memories.list():
         assert doors.false_of_why(read(doors, "memories", "why", each.short_id)) == []
@@ -497,7 +533,10 @@ LIES = {
     "status": (
         ("messages\t6", "messages\t7"), ("1 ready", "2 ready"), ("1 blocked", "0 blocked"),
         ("in force", "lost"), ("offline", "claude"), ("threads\t3", "threads\t4"),
-        ("for ever", "30 days"), ("180 days", "18 days"),
+        ("for ever", "30 days"), ("180 days", "18 days"), ("code\t1 file", "code\t2 files"),
+        ("1 file indexed, current", "1 file indexed, 1 file behind"),
+        ("1 file indexed, current", "not indexed; `smara code index` does it"),
+        ("0 commits, current", "1 commit, current"), ("0 commits, current", "0 commits, 1 behind"),
     ),
     "doctor": (
         ("0 events wait", "4 events wait"), ("0 jobs", "2 jobs"), ("the newest", "an old one"),

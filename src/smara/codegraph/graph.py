@@ -11,8 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from smara.codegraph.index.files import MOST_BYTES, TreeReader
 from smara.codegraph.index.indexer import IndexTree, Progress, index
 from smara.codegraph.index.update import CatchUp, differences, get_ready, update, watch
+from smara.codegraph.index.workers import content_hash
 from smara.codegraph.language import language_of, languages
 from smara.codegraph.lookup import CodeLookup
 from smara.codegraph.models import CodeLocation, CodePiece, IndexReport, TreeStatus
@@ -186,14 +188,22 @@ class CodeGraph:
     ) -> tuple[list[str], list[str], list[str]]:
         """Compare a tree with the disk by names, sizes and times.
 
+        Where a time tells nothing, contents are compared.
+
         Args:
             root: The folder; the tree around the current one if not given.
 
         Returns:
             The paths that changed, were added and were removed since they were indexed.
         """
-        found = differences(self._tree(root))
-        changed = sorted([*found.changed, *found.unsure])
+        tree = self._tree(root)
+        found, reader = differences(tree), TreeReader(tree.root)
+        others = [
+            path
+            for path, digest in found.unsure.items()
+            if (data := reader.find(path, MOST_BYTES)) is None or content_hash(data) != digest
+        ]
+        changed = sorted([*found.changed, *others])
         return changed[:_MOST_CHANGES], found.added[:_MOST_CHANGES], found.removed[:_MOST_CHANGES]
 
     def forget(self, root: str | os.PathLike[str]) -> bool:

@@ -142,9 +142,9 @@ class Differences(NamedTuple):
     changed: list[str]
     added: list[str]
     removed: list[str]
-    unsure: list[str]
-    """Of the size they had; they were saved so shortly before they were read that their time tells
-    nothing.
+    unsure: dict[str, bytes]
+    """Of the size they had, with the hash of what was read; they were saved so shortly before that
+    their time tells nothing.
     """
 
     @property
@@ -157,7 +157,7 @@ def differences(tree: IndexTree) -> Differences:
     store, row = tree.store, tree.row()
     walked = tree.walk().all()
     if row is None:
-        return Differences([], sorted(walked.files), [], unsure=[])
+        return Differences([], sorted(walked.files), [], unsure={})
     with store.database.read() as session:
         seen: dict[str, FileRow] = store.files(session, row.no)
     changed = [
@@ -166,15 +166,15 @@ def differences(tree: IndexTree) -> Differences:
         if path in seen and not is_as_before(seen[path], found)
     ]
     unsure = {
-        path
-        for path in changed
+        path: seen[path].hash
+        for path in sorted(changed)
         if not seen[path].mtime_ns and seen[path].size == walked.files[path].size
     }
     return Differences(
         sorted(path for path in changed if path not in unsure),
         sorted(walked.files.keys() - seen.keys()),
         sorted(seen.keys() - walked.files.keys()),
-        unsure=sorted(unsure),
+        unsure=unsure,
     )
 
 
