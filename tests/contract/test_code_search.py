@@ -180,7 +180,7 @@ def test_locating_takes_any_text_and_bounds_its_answer(indexed):
 
 
 def test_without_an_index_locating_says_what_to_do_and_search_finds_nothing(memory):
-    with pytest.raises(NotFoundError, match="graph index"):
+    with pytest.raises(NotFoundError, match="`smara code index` does it"):
         memory.code.locate("token")
     assert len(memory.search("refresh_token", sources=["code"])) == 0
 

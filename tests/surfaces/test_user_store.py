@@ -58,9 +58,10 @@ def project() -> str:
 def test_init_makes_a_project_of_the_repository_and_says_where(data, repository):
     said = spawn("init")
     assert said.code == 0
-    assert (
-        f"Store    {data / 'smara' / 'smara.db'}\nFolder   {repository}\nProject  app-" in said.out
-    )
+    lines = said.out.splitlines()
+    assert lines[0] == f"Folder   {repository}"
+    assert lines[1].startswith("Project  app-")
+    assert lines[2] == f"Store    {data / 'smara' / 'smara.db'}"
     assert project().startswith("app-")
 
 

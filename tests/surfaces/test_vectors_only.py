@@ -72,6 +72,7 @@ def test_hooks_of_every_kind_leave_no_piece_of_a_message_after_the_drain(reposit
 def test_person_is_told_what_is_kept_and_what_does_not_work(repository):
     said = call("init", "--yes", "--keep", "vectors").out
     assert "Keeps    vectors" in said
+    assert "Nothing is learned from them" in said
     status = call("status", "--json").data["keep"]
     assert (status["mode"], status["withoutText"], status["withText"]) == ("vectors", 6, 0)
     assert "vectors (6 messages without text, 0 with text)" in call("status").out

@@ -120,9 +120,10 @@ def init_command(
             "repository, or name the folder that you mean: smara init --yes --folder "
             f"{shlex.quote(root)}"
         )
+    if keep is not None:
+        with call.memory() as memory:
+            memory.transcripts.keep(keep)  # counts from the next opening on
     with call.memory() as memory:
-        if keep is not None:
-            memory.transcripts.keep(keep)
         status = memory.status()
         survey = _look(memory, root, journal, is_here=place is not None)
     if not call.as_json:
@@ -221,7 +222,9 @@ def _print_survey(survey: _Survey, status: dict[str, Any], has_diff: bool) -> No
         messages, threads = (output.count(status[f"{n}s"], n) for n in ("message", "thread"))
         _row("Stored", f"{messages} in {threads}")
     if status["keep"]["mode"] == "vectors":
-        _row("Keeps", f"vectors; the key of its terms is {status['keep']['key']}")
+        _row("Keeps", "vectors; the text of conversations stays in the agents' transcripts.")
+        _row("", "Nothing is learned from them; what no transcript has is not kept.")
+        _row("", f"The key of its terms is {status['keep']['key']}")
     names = {"project": "in this repository", "global": "for all repositories"}
     for host in survey.hosts:
         places = [names[reach] for reach in host.set_up] + ["as a plug-in"] * host.has_plugin
