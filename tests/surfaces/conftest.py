@@ -86,5 +86,5 @@ def _fill(path: Path) -> None:
             content="Deploy to staging with retry_policy",
             task_id="7",
         )
-        memory.tasks.put_many(TASKS)
+        memory.tasks.put_many(TASKS, actor="ann")
         memory.working.put("# Notes\n- Queue: PostgreSQL\n", actor="ann")

@@ -12,11 +12,13 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import smara as package
 from smara.surfaces.cli.app import cli
 from smara.surfaces.cli.render import cells
 from tests.stores import put_file
@@ -29,6 +31,7 @@ WIDTHS = (80, 140)
 RAW = {"completion", "setup", "tasks export", "demo"}
 """Commands that print files, or a story with code in it: their lines are not ours to fold."""
 _VOLATILE = [
+    (re.escape(str(Path(package.__file__).parent)), "/site-packages/smara"),
     (r"/tmp/smara-\w{8}", "/tmp/smara-xxxxxxxx"),
     (r"(?<!\S)\d+\.\d+ (m?s)\b", r"N.NN \1"),
     (r"\d{4}-\d\d-\d\d \d\d:\d\d", "YYYY-MM-DD hh:mm"),
@@ -48,16 +51,21 @@ _VOLATILE = [
 
 
 @pytest.fixture
-def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Return a folder whose path is short and always of one length, with the store in it."""
     path = Path(tempfile.mkdtemp(prefix="smara-", dir="/tmp"))
     monkeypatch.setenv("SMARA_DB", str(path / "smara.db"))
     monkeypatch.setenv("SMARA_HOME", str(path / "home"))
     monkeypatch.setenv("SMARA_ACTOR", "ann")
     monkeypatch.chdir(path)
-    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    (tmp_path / "smara").touch(0o755)  # hosts are told its name, not where this Python is
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     put_file(path / "smara.db", filled())
-    yield path
+    with pytest.MonkeyPatch.context() as zone:
+        zone.setenv("TZ", "UTC")
+        time.tzset()
+        yield path
+    time.tzset()
     shutil.rmtree(path)
 
 
