@@ -99,7 +99,8 @@ class Window:
 
 
 def _note_failure(trouble: list[str], lost: Any) -> None:
-    if not lost.url.endswith("/events"):  # a stream ends with its page
+    # A page that is left ends its stream, and what it was still asking for.
+    if not lost.url.endswith("/events") and "ERR_ABORTED" not in str(lost.failure):
         trouble.append(f"failed: {lost.url} {lost.failure}")
 
 
