@@ -18,7 +18,7 @@ endif
 LARGE = $(sort $(wildcard tests/contract/test_*state_machine.py) \
   $(shell grep -rl --include='test_*.py' faults.sizes tests/contract tests/stories tests/surfaces tests/unit))
 
-.PHONY: help demo test browser conformance check format bench eval faults lock clean
+.PHONY: help demo test browser conformance check licenses format bench eval faults lock clean
 
 help: ## show this help
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -47,6 +47,10 @@ check: $(STAMP) ## ruff, mypy, and the names and English of the source
 	$(BIN)/ruff format --check src evals bench tests
 	$(BIN)/mypy
 	$(BIN)/python -m tests.house_lint
+	$(BIN)/python -m tests.licenses > /dev/null
+
+licenses: $(STAMP) ## the license of every package that an installation brings
+	@$(BIN)/python -m tests.licenses
 
 format: $(STAMP) ## let ruff mend what it can
 	$(BIN)/ruff check --fix .

@@ -6,6 +6,7 @@ import tomllib
 from importlib.metadata import distribution
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
@@ -34,3 +35,20 @@ def test_an_installation_grows_no_further():
     sizes = installed(project["dependencies"])
     assert len(sizes) <= MOST_PACKAGES
     assert sum(sizes.values()) <= MOST_MEGABYTES * 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("stated", "expected"),
+    [
+        ("MIT OR Apache-2.0", True),
+        ("BSD License", True),
+        ("GNU General Public License v3 (GPLv3)", False),
+        ("LGPL-3.0", False),
+        ("Proprietary", False),
+        ("", False),
+    ],
+)
+def test_a_license_that_asks_for_more_than_notice_is_seen(stated, expected):
+    from tests.licenses import is_free
+
+    assert is_free(stated) is expected
