@@ -32,7 +32,7 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP) ## the story of Smara in a terminal, in well under a minute
 	@$(BIN)/smara demo
 
-test: $(STAMP) ## every test, under 10 minutes on 2 cores
+test: $(STAMP) ## every test, in about 14 minutes on 2 cores
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -r fEs --durations 15
 
 browser: $(STAMP) ## every page and form of the panel in Chromium: languages, themes, widths, axe
