@@ -105,7 +105,7 @@ def cited(question: str, text: str, method: str, hits: Sequence[Hit]) -> Reply:
         label = shorten(found["text"].strip(), _LABEL_CHARACTERS)
         return number(_citation(hit) if hit else Citation(name or label, label, is_dead=True))
 
-    # Named ones first become numbers beyond any note's, so that they are not read as numbers twice.
+    # Both forms in one pass: a number that was put in the place of a name is no note's number.
     pieces: list[str] = []
     end = 0
     for found in re.finditer(f"{_BY_NAME.pattern}|(?P<no>{_MARK.pattern})", text):
