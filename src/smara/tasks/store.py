@@ -22,18 +22,21 @@ _COLUMNS = ", ".join(f"t.{name}" for name in COLUMNS)
 TEXTS = frozenset(("title", "description", "close_reason", "summary", "original_content"))
 """The columns whose text is escaped where a database cannot store it."""
 
-_BLOCKED = (
-    "EXISTS (SELECT 1 FROM task_dependencies d JOIN tasks b ON b.no = d.depends_on_no"
-    " AND b.status <> 'closed' WHERE d.task_no = t.no AND d.type = 'blocks')"
+_BLOCKERS = (
+    "SELECT 1 FROM task_dependencies d JOIN tasks b ON b.no = d.depends_on_no"
+    " AND b.status <> 'closed' WHERE d.task_no = t.no AND d.type = 'blocks'"
 )
-_HAS_CHILDREN = (
-    "EXISTS (SELECT 1 FROM task_dependencies d JOIN tasks b ON b.no = d.task_no"
-    " AND b.status <> 'closed' WHERE d.depends_on_no = t.no AND d.type = 'parent-child')"
+_CHILDREN = (
+    "SELECT 1 FROM task_dependencies d JOIN tasks b ON b.no = d.task_no"
+    " AND b.status <> 'closed' WHERE d.depends_on_no = t.no AND d.type = 'parent-child'"
 )
-WAITS = f"({_BLOCKED} OR {_HAS_CHILDREN})"
+WAITS = f"(EXISTS ({_BLOCKERS}) OR EXISTS ({_CHILDREN}))"
 """Whether a task waits for unfinished ones: those that block it, and its children."""
-WAITS_FOR_NOTHING = f"NOT {_BLOCKED} AND NOT {_HAS_CHILDREN}"
-"""The opposite, as PostgreSQL can plan it: behind one NOT it reads every dependency there is."""
+# PostgreSQL makes a join of an EXISTS without an offset. Whether it then looks each task up or reads
+# the whole table depends on an estimate that differs from one ANALYZE to the next.
+_LOOKUP = "LIMIT 1 OFFSET 0"
+WAITS_FOR_NOTHING = f"NOT EXISTS ({_BLOCKERS} {_LOOKUP}) AND NOT EXISTS ({_CHILDREN} {_LOOKUP})"
+"""The opposite, for the first few tasks of many."""
 
 
 class StoredTask(NamedTuple):
