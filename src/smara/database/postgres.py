@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, Literal
 
 from smara.database.fulltext_postgres import PostgresFullText, PostgresRecordIndex, PostgresWords
@@ -62,9 +62,9 @@ class PostgresDatabase:
         self.on_write: Callable[[], object] | None = None
         # Behind a pooler the next transaction may be on another connection of the server, and what
         # this one was set to is met by another client: everything is set for one transaction.
+        self._busy_ms = int(busy_timeout_seconds * 1000)
         self._begin = (
-            f"SET LOCAL search_path TO {self.schema};"
-            f" SET LOCAL lock_timeout TO {int(busy_timeout_seconds * 1000)}"
+            f"SET LOCAL search_path TO {self.schema}; SET LOCAL lock_timeout TO {self._busy_ms}"
         )
         try:
             with psycopg.connect(self.conninfo, autocommit=True, prepare_threshold=None) as first:
@@ -120,12 +120,22 @@ class PostgresDatabase:
         if self.on_write is not None and not is_derived:
             self.on_write()
 
-    def autocommit(self) -> AbstractContextManager[Session]:
+    @contextmanager
+    def autocommit(self) -> Iterator[Session]:
         """Open a session without a transaction, for statements that refuse one.
 
-        No schema is set: they must name it.
+        No schema is set: they must name it. Locks are waited for as long as elsewhere, but behind
+        a pooler: there the next client would meet the setting.
         """
-        return self._pool.transaction("")
+        with self._pool.transaction("") as session:
+            is_own = session.connection.prepare_threshold is not None
+            if is_own:
+                session.run(f"SET lock_timeout TO {self._busy_ms}")
+            try:
+                yield session
+            finally:
+                if is_own and not session.connection.closed:
+                    session.run("RESET lock_timeout")
 
     def integrity(self) -> list[str]:
         """PostgreSQL looks after its own files; nothing to report."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
-from itertools import count
+from itertools import chain, count, islice
 from typing import Any
 from urllib.parse import unquote
 
@@ -120,8 +120,13 @@ class PostgresSession:
             return int(self.connection.execute(with_dollar_marks(sql), values or None).rowcount)
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        with self._statement(), self.connection.cursor() as cursor:
-            cursor.executemany(with_dollar_marks(sql), rows)
+        rest = iter(rows)
+        first = list(islice(rest, 2))
+        if len(first) == 1:  # the driver waits once for a statement, and three times for a list
+            self.run(sql, first[0])
+        elif first:
+            with self._statement(), self.connection.cursor() as cursor:
+                cursor.executemany(with_dollar_marks(sql), chain(first, rest))
 
     def all(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         with self._statement():
@@ -273,13 +278,18 @@ class Replica:
         return None
 
 
+def is_pooled(connection: Any) -> bool:
+    """Return True if a pooler stands between this connection and its server."""
+    row = connection.execute("SELECT pg_backend_pid()").fetchone()
+    return bool(row is None or row[0] != connection.info.backend_pid)
+
+
 def _prepare_nothing_behind_a_pooler(connection: Any) -> None:
     """Prepare no statements where another server connection may be asked for them.
 
     A pooler hands out process numbers of its own, so that it can pass on a cancellation.
     """
-    row = connection.execute("SELECT pg_backend_pid()").fetchone()
-    if row[0] != connection.info.backend_pid:
+    if is_pooled(connection):
         connection.prepare_threshold = None
 
 

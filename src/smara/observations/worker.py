@@ -9,6 +9,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
+from itertools import chain
 from typing import NamedTuple
 
 from smara.core import log
@@ -103,6 +104,7 @@ class Worker(_Rounds):
         rules: DueRules,
         embed: Callable[[], int] | None = None,
         learn: Callable[[], int] | None = None,
+        note: Callable[[dict[str, int]], None] | None = None,
     ) -> None:
         self._clock = clock
         self._store = store
@@ -110,6 +112,7 @@ class Worker(_Rounds):
         self._rules = rules
         self._embed = embed
         self._learn = learn
+        self._note = note
 
     def run_once(self) -> WorkerRound:
         """Visit every thread once; trouble stays with its thread."""
@@ -121,47 +124,76 @@ class Worker(_Rounds):
         Args:
             is_due: False if it is known that no thread is due, which spares the look at them.
         """
-        for thread_id, pending, updated_at in self._due() if is_due else ():
-            try:
-                is_stale = self._clock.now_ms() - updated_at >= self._rules.stale_after_ms
-                observe = self._observations.end_session if is_stale else self._observations.buffer
-                outcome = observe(thread_id)
-                plan = self._observations.planned_reflection(thread_id)
-                reflected = 0
-                if any(plan):
-                    reflection = self._observations.reflect(thread_id, is_buffered=plan.buffers)
-                    reflected = int(reflection.success and reflection.notes > 0)
-                yield WorkerRound(
-                    1,
-                    observed=int(outcome.success and outcome.messages > 0),
-                    reflected=reflected,
-                    failed=int(
-                        not outcome.success and outcome.code not in ("in_progress", "read_only")
-                    ),
-                )
-            except SmaraError as error:
-                log.warning("worker.failed", thread=thread_id, error=error.code, pending=pending)
-                yield WorkerRound(1, failed=1)
-        if self._embed is not None:
-            yield WorkerRound(embedded=self._embed())
-        if self._learn is not None:
-            try:
-                yield WorkerRound(learned=self._learn())
-            except SmaraError as error:
-                log.warning("worker.not_learned", error=error.code)
+        done: list[WorkerRound] = []
+        besides = ((self._embed, self.embed), (self._learn, self.learn))
+        for each in chain(
+            (self._serve(*thread) for thread in (self._due() if is_due else ())),
+            (act() for given, act in besides if given is not None),
+        ):
+            done.append(each)
+            yield each
+        self._tell(together(done))
 
-    def _due(self) -> Iterator[tuple[str, int, int]]:
+    def _tell(self, done: WorkerRound) -> WorkerRound:
+        """Note what came of a round, unless nothing did."""
+        if self._note is not None and (done.failed or not done.is_idle):
+            self._note({each.name: getattr(done, each.name) for each in fields(done)})
+        return done
+
+    def visit(self, thread_no: int) -> WorkerRound:
+        """Serve one thread if it is due."""
+        threads = self._due(thread_no - 1, thread_no)
+        return self._tell(together(self._serve(*thread) for thread in threads))
+
+    def is_due(self, thread_no: int) -> bool:
+        """Return True if a thread is due."""
+        return any(self._due(thread_no - 1, thread_no))
+
+    def embed(self) -> WorkerRound:
+        """Make vectors for some seconds."""
+        return WorkerRound(embedded=self._embed() if self._embed is not None else 0)
+
+    def learn(self) -> WorkerRound:
+        """Learn from sessions that have ended, and do what is due daily."""
+        try:
+            return WorkerRound(learned=self._learn() if self._learn is not None else 0)
+        except SmaraError as error:
+            log.warning("worker.not_learned", error=error.code)
+            return WorkerRound()
+
+    def _serve(self, thread_id: str, pending: int, updated_at: int) -> WorkerRound:
+        try:
+            is_stale = self._clock.now_ms() - updated_at >= self._rules.stale_after_ms
+            observe = self._observations.end_session if is_stale else self._observations.buffer
+            outcome = observe(thread_id)
+            plan = self._observations.planned_reflection(thread_id)
+            reflected = 0
+            if any(plan):
+                reflection = self._observations.reflect(thread_id, is_buffered=plan.buffers)
+                reflected = int(reflection.success and reflection.notes > 0)
+            return WorkerRound(
+                1,
+                observed=int(outcome.success and outcome.messages > 0),
+                reflected=reflected,
+                failed=int(
+                    not outcome.success and outcome.code not in ("in_progress", "read_only")
+                ),
+            )
+        except SmaraError as error:
+            log.warning("worker.failed", thread=thread_id, error=error.code, pending=pending)
+            return WorkerRound(1, failed=1)
+
+    def _due(self, after: int = 0, last: int = 2**62) -> Iterator[tuple[str, int, int]]:
         """Find (thread, pending tokens, last use) of the threads that are due, oldest first."""
-        after = 0
         while True:
             with self._store.database.read() as session:
                 rows = session.all(
                     self._store.sql(
                         f"SELECT t.no, t.id, {PENDING}, t.updated_at, {UNBUFFERED} {FROM_THREADS}"
-                        " WHERE t.project_no = :project AND t.no > ? AND t.kind <> 'compaction' "
-                        "ORDER BY t.no LIMIT ?"
+                        " WHERE t.project_no = :project AND t.no > ? AND t.no <= ?"
+                        " AND t.kind <> 'compaction' ORDER BY t.no LIMIT ?"
                     ),
-                    (self._rules.scope, after, _PAGE),
+                    (self._rules.scope, after, last, _PAGE),
                 )
             if not rows:
                 return

@@ -10,8 +10,10 @@ from threading import Event
 import pytest
 
 import smara
+from smara.config import Settings
 from smara.database.postgres import PostgresDatabase
 from smara.errors import BusyError, ConnectionLostError
+from smara.fleet.cluster import examine_cluster
 from tests import postgres
 from tests.postgres_cluster import Cluster
 
@@ -119,3 +121,38 @@ def test_searches_use_a_replica_only_while_it_has_the_writes_of_this_process(clu
         cluster.stop("replica")
         assert where(memory) is False
         assert [hit.content for hit in memory.search("walrus")] == ["the walrus sleeps"]
+
+
+def test_the_doctor_tells_how_far_the_replica_is_and_that_it_is_one(cluster):
+    url = f"{cluster.url()}&schema=copied"
+    cluster.start("replica")
+
+    def told(replica_url: str) -> list[tuple[str, str]]:
+        settings = Settings(db=url, replica_url=replica_url)
+        return [
+            (each.level, each.text) for each in examine_cluster(settings) if each.check == "replica"
+        ]
+
+    ((level, text),) = told(cluster.url("replica"))
+    assert (level, text.endswith("KiB behind.")) == ("ok", True)
+    assert told(url) == [("problem", "replica_url leads to a primary.")]
+    ((level, text),) = told(f"{cluster.url()}-nowhere")
+    assert (level, text.startswith("It does not answer:")) == ("warning", True)
+
+
+def test_a_promoted_replica_is_found_by_the_url_and_has_what_was_acknowledged(cluster):
+    """1. A store is reached by a URL that names both servers. 2. The primary stops; the replica is
+    promoted. 3. The same open memory reads what it wrote and writes on.
+    """
+    import psycopg
+
+    second = cluster.url("replica").partition("host=")[2]
+    both = f"{cluster.url()},{second}&target_session_attrs=read-write&schema=copied"
+    with smara.open(both, token_model="estimate") as memory:
+        memory.messages.add(thread_id="moved", role="user", content="before")
+        cluster.stop()  # in order: the replica gets what was written
+        with psycopg.connect(cluster.url("replica"), autocommit=True) as replica:
+            replica.execute("SELECT pg_promote()")
+        memory.messages.add(thread_id="moved", role="user", content="after")
+        listed = [each.content for each in memory.messages.list(thread_id="moved")]
+    assert listed == ["before", "after"]

@@ -22,6 +22,7 @@ from smara.adapters.hosts.precompute import finish
 from smara.core import log
 from smara.environment import spool_folder
 from smara.errors import BusyError, InvalidInputError, SmaraError
+from smara.fleet.fleet import run_fleet
 from smara.memory import Memory
 from smara.observations.models import WorkerRound
 from smara.surfaces.cli import output
@@ -49,7 +50,8 @@ def hold_instance(
     """
     machine = socket.gethostname()
     name = f"{kind}:{machine}" + ("" if project is None else f":{project}")
-    lease = memory.internals.leases.acquire(name, f"{machine}:{os.getpid()}", LEASE_SECONDS)
+    owner = f"{machine}:{os.getpid()}"
+    lease = memory.internals.leases.acquire_from_gone(name, owner, LEASE_SECONDS)
     if lease is None:
         holder = memory.internals.leases.find(name)
         until = f", lease until {output.moment(holder.expires_at)}" if holder else ""
@@ -88,6 +90,12 @@ _LOOK_SECONDS = 0.25
 @click.option(
     "--all-projects", is_flag=True, help="Serve all projects even if SMARA_PROJECT names one."
 )
+@click.option(
+    "--fleet",
+    type=click.IntRange(1, 256),
+    metavar="N",
+    help="Serve all projects with N processes, through a queue (PostgreSQL).",
+)
 @common
 def worker_command(
     call: Invocation,
@@ -95,6 +103,7 @@ def worker_command(
     poll_seconds: float,
     leave_after_minutes: float,
     all_projects: bool,
+    fleet: int | None,
 ) -> Reply:
     """Observe idle and grown threads in the background; create vectors.
 
@@ -102,14 +111,18 @@ def worker_command(
     (or SMARA_PROJECT). One worker runs per machine, on any number of machines.
     Ctrl-C and SIGTERM stop it after the current round, a second Ctrl-C at once.
     Nothing is lost either way.
+
+    With --fleet N, any number of machines share one queue in PostgreSQL. The
+    processes run until stopped; those that end are replaced.
     """
     if all_projects and call.project is not None:
         raise InvalidInputError("Give either --all-projects or --project NAME.")
+    if fleet is not None and call.project is not None:
+        raise InvalidInputError("A fleet serves every project. Leave out --project, or --fleet.")
     stop = threading.Event()
     rounds: list[WorkerRound] = []
 
-    def tell(done: WorkerRound) -> None:
-        rounds.append(done)
+    def keep_up(done: WorkerRound) -> None:
         try:
             memory.commits.keep_up(HISTORY_SECONDS)
             if memory.code.status().state != "none":
@@ -120,6 +133,10 @@ def worker_command(
                 finish(folder, draft)
         except SmaraError as error:
             log.warning("spool.not_drained", error=error.code)  # the next round tries again
+        tell(done)
+
+    def tell(done: WorkerRound) -> None:
+        rounds.append(done)
         if call.as_json:
             return
         where = f" in {done.projects:,} projects" if done.projects > 1 else ""
@@ -136,16 +153,21 @@ def worker_command(
     with call.memory() as memory:
         if memory.settings.keep == "text":
             require_writing(memory)
-        memory.commits.keep_up(HISTORY_SECONDS)
-        project = None if all_projects or memory.settings.project is None else memory.project
-        worker = memory.internals.workers if project is None else memory.worker
-        if once:
-            tell(worker.run_once())
-            turned = 1
+        if fleet is not None:
+            turned = _until_stopped(stop, lambda: run_fleet(memory, fleet, stop, once, tell))
         else:
+            memory.commits.keep_up(HISTORY_SECONDS)
+            project = None if all_projects or memory.settings.project is None else memory.project
+            worker = memory.internals.workers if project is None else memory.worker
             leave = leave_after_minutes * 60 if leave_after_minutes else None
-            with hold_instance(memory, "worker", stop, project=project):
-                turned = _until_stopped(stop, lambda: worker.run(stop, poll_seconds, leave, tell))
+            if once:
+                keep_up(worker.run_once())
+                turned = 1
+            else:
+                with hold_instance(memory, "worker", stop, project=project):
+                    turned = _until_stopped(
+                        stop, lambda: worker.run(stop, poll_seconds, leave, keep_up)
+                    )
     yield {
         "rounds": turned,
         "lookedAt": sum(each.looked_at for each in rounds),
@@ -157,7 +179,8 @@ def worker_command(
         "projects": max((each.projects for each in rounds), default=0),
     }
     if not once:
-        output.say(f"Stopped after {output.count(turned, 'round')}.")
+        noun = "round" if fleet is None else "job" if fleet == 1 else "start"
+        output.say(f"Stopped after {output.count(turned, noun)}.")
 
 
 def _until_stopped(stop: threading.Event, work: Callable[[], int]) -> int:

@@ -1,0 +1,1 @@
+"""Share the background work of a PostgreSQL store among many processes."""
