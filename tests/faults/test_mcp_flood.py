@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import socket
 import subprocess
 from pathlib import Path
@@ -14,6 +13,7 @@ from tests.faults.sizes import count
 from tests.surfaces.mcp_server import INITIALIZE
 from tests.surfaces.shell import DEADLINE_SECONDS, command, environment
 
+resource = pytest.importorskip("resource")  # Windows has none
 TOKEN = "correct-horse"
 MOST_FILES = count(128, 1024)
 FLOOD = count(150, 1100)
