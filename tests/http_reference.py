@@ -13,7 +13,8 @@ HEAD = """# Routes of the HTTP server
 
 Written by `python -m tests.http_reference` from the table of routes; [the guide](../guide/http.md)
 says how to ask. Values in **bold** are needed; **†** marks what only a person may do. Beside these
-there are `/openapi.json`, `/events`, `/health`, `/login` and `/logout`.
+there are `/openapi.json`, `/events`, `/health`, `/live`, `/ready`, `/metrics`, `/login` and
+`/logout`.
 """
 
 

@@ -25,12 +25,14 @@ def site(store, tmp_path):
 class Stream:
     """An open stream of events."""
 
-    def __init__(self, site: Site, last_id: str | None = None, **headers: str) -> None:
+    def __init__(
+        self, site: Site, last_id: str | None = None, query: str = "", **headers: str
+    ) -> None:
         self.connection = http.client.HTTPConnection("127.0.0.1", site.port, DEADLINE_SECONDS)
         given = {"Authorization": f"Bearer {site.key}", **headers}
         if last_id is not None:
             given["Last-Event-ID"] = last_id
-        self.connection.request("GET", "/events", headers=given)
+        self.connection.request("GET", f"/events{query}", headers=given)
         self.answer = self.connection.getresponse()
         assert self.answer.status == 200
         assert self.answer.headers["Content-Type"].startswith("text/event-stream")
@@ -238,3 +240,13 @@ def test_two_at_once_with_one_key_do_it_once(site):
     assert set(replies) <= {201, 409}
     titles = [each["title"] for each in site.get("/tasks")["tasks"]]
     assert titles.count("once") == 1
+
+
+def test_a_page_follows_every_kind_of_event_without_naming_it(site, store):
+    with stream(site, query="?as=message") as watching, smara.open(store) as memory:
+        memory.jobs.add("worker", {"observed": 1})
+        note = memory.memories.remember("Never mock the database.").memory
+        memory.memories.pin(note.id, by="person")
+        seen = [watching.next() for _ in range(3)]
+    assert {each["event"] for each in seen} == {""}
+    assert {"job.done", "memory.created"} < {each["kind"] for each in seen}

@@ -101,6 +101,7 @@ def test_answers_are_what_the_description_says(site, tmp_path):
         "/memories/for-files": "?paths=Makefile", "/memories/guess-type": "?text=never",
         "/working": "?scope=resource", "/working/history": "?scope=resource",
         "/working/render": "?scope=resource", "/threads/{}/messages/newest": "?tokens=100",
+        "/threads/{}/messages/sizes": "?tokens=100",
         "/working/versions/{}": "?scope=resource",
         "/browse/why-not": "?query=schema&recordId=t-sign",
     }  # fmt: skip

@@ -13,6 +13,8 @@ import sys
 import pytest
 
 import smara as library
+from smara.adapters import host
+from smara.adapters.host import mcp_entry
 from tests.surfaces.mcp_server import INITIALIZE, Lines
 from tests.surfaces.shell import command, environment, spawn
 
@@ -262,14 +264,21 @@ def test_broken_store_is_told_and_recovered_from(db):
         assert [task.title for task in memory.tasks.list()] == ["After"]
 
 
-def test_missing_extra_says_what_to_install(db, tmp_path):
+def test_beside_the_first_mcp_the_server_says_what_to_install(db, tmp_path):
     (tmp_path / "mcp_types").mkdir()
     (tmp_path / "mcp_types" / "__init__.py").write_text(
-        "raise ModuleNotFoundError('no', name='mcp')"
+        "raise ModuleNotFoundError('no', name='mcp_types')"
     )
     said = spawn("mcp", env={"PYTHONPATH": str(tmp_path)})
     assert said.code == 5
     assert 'pip install "mcp>=2,<3"' in said.err
+    assert "uv tool install smara" in said.err
+
+
+def test_beside_the_first_mcp_no_agent_is_set_up_with_the_server(monkeypatch):
+    assert mcp_entry("smara")
+    monkeypatch.setattr(host, "find_spec", {"mcp": "the first"}.get)
+    assert mcp_entry("smara") == {}
 
 
 def test_starting_the_server_does_not_open_the_store(db):

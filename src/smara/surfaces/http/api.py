@@ -116,6 +116,7 @@ class Api:
         if route is None:
             allowed = ", ".join(sorted(routes))
             raise Refusal(405, "wrong_method", f"Use {allowed} here.", allow=allowed)
+        request.scope["state"]["route"] = route.path
         caller = Caller.of(request)
         check_right(route, caller)
         given = await read_values(request, route)

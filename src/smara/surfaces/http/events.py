@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from smara.core.startup.record import dataclass, field
+from smara.core.startup.regex import regex
 from smara.errors import SmaraError
 from smara.feed.models import FeedEvent, FeedPage, read_cursor, write_cursor
 from smara.surfaces.http.api import Api, Caller
@@ -33,6 +34,7 @@ _BEAT_SECONDS = 15.0
 _PAGE = 1_000
 _LATE = 50
 _RESET = b"event: reset\ndata: {}\n\n"
+_NAME = regex(rb"(?m)^event: .*\n")
 
 
 @dataclass(eq=False)
@@ -42,6 +44,9 @@ class Subscriber:
     queue: asyncio.Queue[bytes | None] = field(
         default_factory=lambda: asyncio.Queue(_MOST_WAITING + 2)
     )
+
+    is_plain: bool = False
+    """True to name no event: a page that follows all of them cannot list their names."""
 
     def put(self, pieces: list[bytes]) -> bool:
         """Queue pieces; return False if the client is too slow."""
@@ -185,7 +190,7 @@ class Events:
         self._loop = asyncio.get_running_loop()
         name, is_late = await self._api.in_thread(lambda: self._project(caller))
         channel = self.channels.setdefault(name, Channel(self._reader(caller), is_late))
-        watcher = Subscriber()
+        watcher = Subscriber(is_plain=request.query_params.get("as") == "message")
         await channel.add(watcher, after)
         return StreamingResponse(self._stream(channel, watcher), media_type="text/event-stream")
 
@@ -215,7 +220,7 @@ class Events:
                     piece = b": \n\n"  # a sign of life, so that a lost connection is noticed
                 if piece is None:
                     return
-                yield piece
+                yield _NAME.sub(b"", piece) if watcher.is_plain else piece
         finally:
             channel.remove(watcher)
 

@@ -54,11 +54,13 @@ from smara.surfaces.http.keys import (
     write_private,
 )
 from smara.surfaces.http.mem0 import Mem0
+from smara.surfaces.http.metrics import Metrics
 from smara.surfaces.http.openapi import document
+from smara.surfaces.http.operations import MetricsPage, Operations
 from smara.surfaces.http.problem import Refusal
 from smara.surfaces.http.store import Store
 
-_CLOSING_SECONDS = 5
+_CLOSING_SECONDS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,8 @@ class ServeOptions:
     """Makes the routes of the panel."""
     show: Callable[[str], object] | None = None
     """Shows the panel, given the address that opens it."""
+    drain_seconds: float = 0.0
+    """How long it goes on answering when it is told to stop."""
     now_ms: Callable[[], int] = field(default_factory=lambda: SystemClock().now_ms)
 
 
@@ -103,13 +107,16 @@ class Service:
             *(options.pages(self.api) if options.pages else ()),
             Mount("/", app=self.api),
         ]
-        self.app = Doorway(
-            Router(routes=pages, default=self.api),  # no pattern matches a line feed in a path
+        metrics = Metrics()
+        doorway = Doorway(
+            # No pattern matches a line feed in a path.
+            MetricsPage(Router(routes=pages, default=self.api), store, metrics),
             Site(host),
             self.doorkeeper,
             cookie=self.cookie,
             limits=options.limits,
         )
+        self.app = Operations(doorway, store, metrics)
 
     def _after_write(self, memory: Memory) -> None:
         self.events.wake(memory.project)
@@ -204,7 +211,7 @@ def run(open_memory: Callable[[], Memory], options: ServeOptions, as_json: bool 
             click.echo(json.dumps(shown) if as_json else _greeting(shown), err=not as_json)
             if options.show is not None:
                 options.show(login)
-            anyio.run(_serve, service, bound)
+            anyio.run(_serve, service, bound, options.drain_seconds)
     finally:
         bound.close()
         store.close()
@@ -236,10 +243,11 @@ def running_file(url: str, folder: Path) -> Path:
     return folder / f"running-{url.rpartition(':')[2]}.json"
 
 
-async def _serve(service: Service, bound: socket.socket) -> None:
+async def _serve(service: Service, bound: socket.socket, drain_seconds: float) -> None:
     server = QuietServer(configured(service))
+    drain = partial(service.app.drain, server, partial(stop, server, service), drain_seconds)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(on_signal, partial(stop, server, service))
+        tasks.start_soon(on_signal, drain)
         await server.serve(sockets=[bound])
         tasks.cancel_scope.cancel()
 

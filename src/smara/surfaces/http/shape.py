@@ -73,17 +73,20 @@ class Shaper:
         self._memory = memory
         self.names = Names(memory.tasks.find)
         self._code: Mapping[str, Freshness] = {}
+        self._seen: AbstractSet[str] = frozenset()
 
     def shape(self, result: Any) -> Any:
         """Return a result as JSON."""
         memories = list(_memories_in(result))
-        if memories:  # one look at the code for all of them
-            self._code = self._memory.memories.freshness(memories)
+        # One look at the code for all of them.
+        self._code = self._memory.memories.freshness(memories) if memories else {}
+        self._seen = {each.id for each in memories}
         return self._any(result)
 
     def memory(self, memory: TypedMemory) -> Any:
         """Return a memory's shape as of now."""
-        worth = self._memory.memories.confidence(memory).value
+        code = self._code if memory.id in self._seen else None
+        worth = self._memory.memories.confidence(memory, code).value
         return memory_json(memory, worth, self._code.get(memory.id))
 
     def _any(self, value: Any) -> Any:

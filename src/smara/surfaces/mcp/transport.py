@@ -48,6 +48,8 @@ from smara.surfaces.http.address import (
 )
 from smara.surfaces.http.connections import ConnectionLimits, bounded
 from smara.surfaces.http.guard import MOST_BODY_BYTES, Headers, check_request
+from smara.surfaces.http.metrics import Metrics
+from smara.surfaces.http.operations import MetricsPage, Operations
 from smara.surfaces.http.problem import Refusal
 from smara.surfaces.http.store import Store
 from smara.surfaces.mcp.server import build_server
@@ -227,7 +229,7 @@ def _take_over() -> tuple[int, int]:
 
 
 PATH = "/mcp"
-_CLOSING_SECONDS = 3
+_CLOSING_SECONDS = 20
 _SURROGATE = regex(r"\\u[dD][89a-fA-F]")
 _HEADERS = {401: [(b"www-authenticate", b"Bearer")], 405: [(b"allow", b"POST")]}
 Scope = MutableMapping[str, Any]
@@ -235,7 +237,9 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
-async def _serve_http(server: Server[Any], bound: socket.socket, host: str, token: str) -> None:
+async def _serve_http(
+    server: Server[Any], bound: socket.socket, host: str, store: Store, options: ServerOptions
+) -> None:
     """Serve until a signal; running requests get a moment."""
     inner = server.streamable_http_app(
         streamable_http_path=PATH,
@@ -247,10 +251,13 @@ async def _serve_http(server: Server[Any], bound: socket.socket, host: str, toke
         ),  # Guard does it
     )
     limits = ConnectionLimits.of_process()
-    guard = Guard(inner, Site(host), token)
-    running = QuietServer(bounded(guard, limits, _CLOSING_SECONDS, lifespan="on"))
+    metrics = Metrics()
+    guard = Guard(MetricsPage(inner, store, metrics), Site(host), options.token or "")
+    front = Operations(guard, store, metrics)
+    running = QuietServer(bounded(front, limits, _CLOSING_SECONDS, lifespan="on"))
+    stop = partial(setattr, running, "should_exit", True)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(on_signal, partial(setattr, running, "should_exit", True))
+        tasks.start_soon(on_signal, partial(front.drain, running, stop, options.drain_seconds))
         await running.serve(sockets=[bound])
         tasks.cancel_scope.cancel()
 
@@ -329,6 +336,7 @@ class ServerOptions:
     """``HOST:PORT`` for HTTP; ``None`` for standard input and output."""
     token: str | None = None
     profile: Profile = "default"
+    drain_seconds: float = 0.0
 
 
 def run_server(open_memory: Callable[[], Memory], options: ServerOptions) -> None:
@@ -372,7 +380,7 @@ def _run_http(store: Store, options: ServerOptions, address: str) -> None:
         # Several agents may use it, so nobody's session can be assumed.
         context = replace(options.context, is_shared=options.context.session_id is None)
         server = build_server(store, context, options.form, profile=options.profile)
-        anyio.run(_serve_http, server, bound, host, token)
+        anyio.run(_serve_http, server, bound, host, store, replace(options, token=token))
     finally:
         store.close()
 

@@ -11,6 +11,7 @@ from smara.config import load_settings
 from smara.errors import MissingExtraError
 from smara.memory import open_memory
 from smara.surfaces.cli.options import Invocation, common
+from smara.telemetry.trace import start_tracing
 from smara.tools import ToolContext
 
 
@@ -74,8 +75,9 @@ def mcp_command(
         if (error.name or "").startswith("smara"):
             raise
         raise MissingExtraError(
-            f"The MCP server needs the package {error.name}. Install it with: pip install "
-            '"mcp>=2,<3"',
+            f"The MCP server needs the package {error.name}, which comes with mcp 2. Install it "
+            'with: pip install "mcp>=2,<3". If another package here needs mcp 1, install Smara in '
+            "an environment of its own: uv tool install smara",
             extra="mcp",
         ) from None
     context = ToolContext(settings.session, thread_id, resource_id, settings.actor)
@@ -93,5 +95,8 @@ def mcp_command(
         address,
         token=settings.mcp_token,
         profile=settings.tool_profile,
+        drain_seconds=settings.drain_seconds,
     )
+    if settings.tracing and address is not None:
+        start_tracing()
     run_server(opened, options)

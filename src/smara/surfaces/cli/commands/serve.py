@@ -18,6 +18,7 @@ from smara.memory import open_memory
 from smara.surfaces.cli import output
 from smara.surfaces.cli.options import Invocation, Reply, common
 from smara.surfaces.http.keys import KeyFile, Principal
+from smara.telemetry.trace import start_tracing
 
 _DAY_MS = 86_400_000
 
@@ -97,13 +98,20 @@ def _serve(
 ) -> None:
     """Serve until a signal."""
     settings = load_settings(db=call.db, project=call.project, http_key=key)
+    if settings.tracing:
+        start_tracing()
     with _needs_http():
         from smara.surfaces.http.server import ServeOptions, run
         from smara.surfaces.panel.panel import panel_routes
     run(
         partial(open_memory, call.db, project=call.project),
         ServeOptions(
-            address, key=settings.http_key, has_mem0=has_mem0, pages=panel_routes, show=show
+            address,
+            key=settings.http_key,
+            has_mem0=has_mem0,
+            pages=panel_routes,
+            show=show,
+            drain_seconds=settings.drain_seconds,
         ),
         call.as_json,
     )

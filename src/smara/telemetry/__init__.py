@@ -1,0 +1,1 @@
+"""Tell operators what a process does: log lines, traces and metrics."""
