@@ -26,6 +26,7 @@ from smara.messages.models import (
     ROLES,
     Compaction,
     Message,
+    MessageSize,
     NewMessage,
     NewThread,
     Part,
@@ -354,6 +355,10 @@ class Messages:
         while len(found) > 1 and sum(m.token_count for m in found) > tokens:
             found.pop(0)
         return found
+
+    def sizes(self, *, thread_id: str, tokens: int) -> list[MessageSize]:
+        found = self.last_tokens(thread_id=thread_id, tokens=tokens)
+        return [MessageSize(m.seq, m.token_count) for m in found]
 
     def around(self, message_id: str, *, before: int = 2, after: int = 2) -> list[Message]:
         center = self.get(message_id)

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 
 from smara.core.clock import Clock, SystemClock
+from smara.core.startup.regex import regex
 
 IdMaker = Callable[[], str]
 
@@ -55,6 +56,22 @@ def format_uuid7(milliseconds: int, counter: int, tail: int) -> str:
     """
     text = f"{milliseconds & 0xFFFF_FFFF_FFFF:012x}7{counter:03x}{(0b10 << 62) | tail:016x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+_UUID = regex(r"[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+def beginning_of(name: str) -> str:
+    """Return the beginning of a UUID that tells it from others.
+
+    Any other id stays as it is. A UUID of version 7 begins with its time: the
+    milliseconds tell two sessions apart.
+
+    >>> beginning_of("3f0c1a7e-77aa-4c1e-9b1e-0c2d5e6f7a8b/agent-9b2c")
+    '3f0c1a7e/agent-9b2c'
+    """
+    found = _UUID.match(name)
+    return name[: 13 if found[1] == "7" else 8] + name[36:] if found else name
 
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # without i, l, o and u, which are misread

@@ -1,9 +1,9 @@
 """List what happened in a project, in order.
 
-Nothing is written for it: messages, the events of tasks and memories, observations, receipts and
-model calls are numbered by their tables as they are stored. A *cursor* holds the last number of
-each that was seen, so that a follower who was away, or whose server was started again, goes on
-where it was. An event names what changed, and has none of its words.
+Nothing is written for it: messages, the events of tasks and memories, observations, receipts,
+model calls and jobs are numbered by their tables as they are stored. A *cursor* holds the last
+number of each that was seen, so that a follower who was away, or whose server was started again,
+goes on where it was. An event names what changed, and has none of its words.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ _SOURCES: Mapping[str, tuple[str, str, str]] = {
     ),
     "r": ("moment_receipts", "'receipt.added', s.id, s.made_at, '', s.session_id", ""),
     "c": ("model_calls", "'model.called', s.id, s.started_at, '', ''", ""),
+    "w": ("jobs", "'job.' || s.state, s.id, s.updated_at, '', ''", ""),
 }
 """By the letter in a cursor: the table, what an event tells of a row, and where it finds that."""
 

@@ -9,9 +9,9 @@ from smara.core.startup.record import dataclass
 from smara.core.startup.regex import regex
 from smara.errors import InvalidInputError
 
-LETTERS = "mtkorc"
-"""The sources of a feed, as a cursor names them: messages, tasks, memories, observations, receipts
-and model calls.
+LETTERS = "mtkorcw"
+"""The sources of a feed, as a cursor names them: messages, tasks, memories, observations, receipts,
+model calls and work in the background.
 """
 _CURSOR = regex(r"[a-z]\d{1,18}(?:\.[a-z]\d{1,18})*")
 

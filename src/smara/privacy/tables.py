@@ -339,6 +339,8 @@ TABLES: tuple[TableSpec, ...] = (
               keep=Keep("events", "due_at", days=30, where="t.attempts >= 5")),
     TableSpec("request_keys", "keys of requests", "machine", key=("key",),
               keep=Keep("events", "begun_at", days=30, least_days=8)),
+    TableSpec("jobs", "work in the background", "machine",
+              keep=Keep("events", "updated_at", days=30, where="t.state <> 'running'")),
     TableSpec("erasures", "acts of erasing", "machine",
               keep=Keep("erasures", "erased_at",
                         where="t.outcome NOT IN ('removed', 'traces left')")),

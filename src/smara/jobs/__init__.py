@@ -1,0 +1,1 @@
+"""Record the work that goes on in the background."""
