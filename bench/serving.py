@@ -12,12 +12,10 @@ import smara
 from bench.measure import Report, p50, p95, take_turns
 from smara.surfaces.http.guard import Limits
 from smara.surfaces.http.server import ServeOptions, serving
-from smara.surfaces.panel.pages import PAGES
-from smara.surfaces.panel.panel import panel_routes
 from smara.tasks.models import NewTask
 
 SIZES = [10_000, 100_000]
-BLOCKS, ROUNDS, PAGE_ROUNDS = 4, 60, 20
+BLOCKS, ROUNDS = 4, 60
 _TARGET_MS = 5.0
 _STREAMS = 200
 _BATCH = 1_000
@@ -65,9 +63,7 @@ def _measure(memory: smara.Memory, path: Path, size: int, report: Report) -> Non
         ),
     ]
     opened = partial(smara.open, path, project="bench", durability="normal", embedder="off")
-    options = ServeOptions(
-        folder=path.parent / "serve", limits=Limits(1 << 22, 1e9, 10**9), pages=panel_routes
-    )
+    options = ServeOptions(folder=path.parent / "serve", limits=Limits(1 << 22, 1e9, 10**9))
     with serving(opened, options) as (url, service):
         connection = http.client.HTTPConnection(url.removeprefix("http://"))
         headers = {"Authorization": f"Bearer {service.key}"}
@@ -95,30 +91,7 @@ def _measure(memory: smara.Memory, path: Path, size: int, report: Report) -> Non
                 f"own time ≤ {_TARGET_MS:.0f} ms (p95 {late:.1f})",
                 own <= _TARGET_MS,
             )
-        _pages(memory, ask, size, report)
         _streams(memory, url, service.key, size, report)
-
-
-def _pages(memory: smara.Memory, ask: Callable[[str, int], int], size: int, report: Report) -> None:
-    """Draw every page of the panel that needs no id, beside the bare reading of its facts."""
-    for spec in (each for each in PAGES if "{" not in each.path and each.path != "/erase"):
-        target = f"/ui{spec.path}".rstrip("/") + ("?q=parser_77" if spec.path == "/search" else "")
-        query = {"q": "parser_77"} if spec.path == "/search" else {}
-        length = ask(target, 0)
-        found = take_turns(
-            PAGE_ROUNDS,
-            bare=lambda number, read=spec.read, given=query: read(memory, given),
-            page=partial(ask, target),
-        )
-        late, bare = p95(found["page"]) * 1_000, p50(found["bare"]) * 1_000
-        ratio = p50(found["page"]) * 1_000 / bare
-        report.figure(f"page {spec.path} at {size}, ms p95", late)
-        report.add(
-            f"panel, {spec.path} at {size:,}: p95, bytes, × the reading of its facts",
-            f"{late:.0f} ms, {length / 1_000:.0f} kB, × {ratio:.1f}",
-            "≤ 100 ms, ≤ 100 kB",
-            late <= 100 and length <= 100_000,
-        )
 
 
 def _streams(memory: smara.Memory, url: str, key: str, size: int, report: Report) -> None:

@@ -95,6 +95,9 @@ class Window:
 
     def close(self) -> None:
         for context in self._contexts:
+            for page in context.pages:
+                # A page that is closed while it goes elsewhere keeps the browser waiting for ever.
+                page.goto("about:blank")
             context.close()
 
 

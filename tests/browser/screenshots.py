@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import subprocess
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -26,11 +27,16 @@ from tests.surfaces.panel_store import addresses, fill
 PLACE = Path(__file__).parents[2] / "docs" / "images"
 COLORS = 48
 TAUGHT = (
-    ("Prices are integers of cents; they are rounded once, at the end of an invoice.", "src/billing/invoice.py"),  # noqa: E501
-    ("Never call the mail server from a request: put a job into the queue.", "src/mail/send.py"),
+    ("Prices are integers of cents; they are rounded once, at the end of an invoice.", "src/billing/api.py"),  # noqa: E501
+    ("Never call the mail server from a request: put a job into the queue.", "src/mail/api.py"),
     ("Releases are cut with `make release`, after the changelog was read aloud.", ""),
-    ("The search index is rebuilt on Sundays and lags behind on that day.", "src/search/index.py"),
+    ("The search index is rebuilt on Sundays and lags behind on that day.", "src/search/api.py"),
 )  # fmt: skip
+MODULES = {
+    "prices": (), "stock": (), "mail": (), "search": ("stock",), "billing": ("prices", "mail"),
+    "cart": ("prices", "stock"), "checkout": ("cart", "billing", "stock"),
+    "web": ("checkout", "search"),
+}  # fmt: skip
 NOTED = (
     ("`pytest tests/billing` needs DATABASE_URL; without it the fixtures hang.", "error_pattern"),
     ("The importer reads CSV files as UTF-8 and fails on a byte order mark.", "gotcha"),
@@ -66,7 +72,23 @@ def fill_shop(memory: smara.Memory) -> dict[str, str]:
     second = memory.tasks.add("Send invoices again")
     memory.tasks.depend(second.id, first.id)
     memory.tasks.claim(first.id, session_id="fix-the-invoice")
+    for number in range(4):
+        memory.moments.start(f"session-{number}", agent="claude-code")
+    memory.jobs.add("worker", {"looked_at": 3, "observed": 2, "embedded": 14})
     return {**examples, "sessions": "fix-the-invoice", "review/session": "fix-the-invoice"}
+
+
+def write_code(root: Path) -> None:
+    """Write a small repository whose modules use one another."""
+    git = partial(subprocess.run, cwd=root, check=True, capture_output=True)
+    git(["git", "init", "-q"])
+    for name, used in MODULES.items():
+        folder = root / "src" / name
+        folder.mkdir(parents=True)
+        lines = [f"from src.{each}.api import {each}" for each in used]
+        lines += ["", "", f"def {name}(order):", f'    """Do the {name} of an order."""']
+        lines += [f"    {each}(order)" for each in used] + ["    return order", ""]
+        (folder / "api.py").write_text("\n".join(lines))
 
 
 def main() -> None:
@@ -77,9 +99,11 @@ def main() -> None:
         os.environ["SMARA_EMBED_IN_BACKGROUND"] = "false"
         os.chdir(name)
         Path("AGENTS.md").write_text("# Rules\n\n- Never edit files below generated/ by hand.\n")
+        write_code(Path(name))
         store = f"{name}/shop.db"
         with smara.open(store, project="shop") as memory:
             examples = fill_shop(memory)
+            memory.code.index(name)
         opened = partial(smara.open, store, project="shop")
         with http_site(store, Path(name), opened=opened, pages=panel_routes) as site:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)

@@ -156,6 +156,31 @@ def test_a_setting_shows_its_effect_before_it_is_saved(window, store):
     assert tab.trouble == []
 
 
+def test_a_memory_is_edited_from_the_list_and_the_list_stays(window, store):
+    tab = window.tab()
+    page = tab.open("/ui/browse?type=gotcha")
+    page.keyboard.press("j")
+    page.keyboard.press("e")
+    expect(page.get_by_label("Statement")).to_be_focused()
+    page.get_by_label("Statement").fill("The worker of the cache retries six times.")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator("#main .row")).to_contain_text("six times")
+    assert page.url.endswith("/ui/browse?type=gotcha")
+    with smara.open(store, project="default") as memory:
+        assert "six times" in memory.memories.get(window.examples["memories"]).content
+    assert tab.trouble == []
+
+
+def test_operations_follow_the_work_of_other_processes(window, store):
+    tab = window.tab()
+    page = tab.open("/ui/operations")
+    expect(page.locator("#main")).not_to_contain_text("Round of the worker")
+    with smara.open(store, project="default") as memory:
+        memory.jobs.add("worker", {"observed": 3})
+    expect(page.locator("#main")).to_contain_text("observed: 3")
+    assert tab.trouble == []
+
+
 def test_two_tabs_on_one_memory_lose_nothing(window, store):
     first = window.tab()
     second = window.beside(first.page.context)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from smara.browse.ask import cited
-from smara.browse.browse import arm_report
 from smara.browse.models import KINDS
+from smara.browse.sessions import arm_report
 from smara.errors import InvalidInputError, NotFoundError
+from smara.messages.models import Part
 from smara.search.models import Hit
 from tests.contract.both import EACH_DATABASE
 
@@ -132,6 +133,34 @@ def test_a_window_starts_no_observation(memory, say):
         memory.browse.window("nowhere")
 
 
+def test_a_window_holds_what_an_agent_would_be_sent_and_says_how_far_the_next_steps_are(
+    memory, say
+):
+    for no in range(300):
+        say(f"message {no} " + "word " * 400)
+    window = memory.browse.window("t")
+    context = memory.context.process_input("t", deadline_seconds=0.0)
+    assert window.messages == len(context.messages)
+    assert window.message_tokens == context.receipt.message_tokens
+    assert window.left_out == context.receipt.left_out_messages > 0
+    pending, limits = window.state["pendingTokens"], window.limits
+    assert window.until["leaving"] == pending - limits["retain"] > 0
+    assert window.until["reflection"] == limits["reflectAfter"]
+    assert window.until["buffer"] == window.until["wait"] == 0
+    assert window.plan["blocks"]
+
+
+def test_every_day_says_what_agents_were_told_and_what_they_used(memory, clock, say):
+    say("hello")
+    memory.memories.remember("Never mock the database.")
+    told = memory.moments.start("s1")
+    clock.advance(2 * 86_400)
+    days = memory.browse.activity(days=5)
+    assert [each.received for each in days] == [0, 0, 1, 0, 0]
+    assert days[2].tokens == told.tokens
+    assert all(each.at % 86_400_000 == 0 for each in days)
+
+
 def test_working_pages_are_listed(memory, say):
     say("hello")
     memory.working.put("# Goal", scope="thread", thread_id="t")
@@ -185,3 +214,50 @@ def test_arms_count_the_sessions_of_the_experiment(memory):
     assert report.is_on
     assert sum(counts[0] for counts in report.arms.values()) == 60
     assert report.more > 0
+
+
+def put_edits(memory, thread_id, cwd, *calls):
+    """Store a session: each call is a tool, its path, and whether it failed."""
+    memory.threads.add(thread_id, title=f"Work in {thread_id}", metadata={"cwd": cwd})
+    for number, (tool, path, has_failed) in enumerate(calls):
+        call = Part("tool_call", name=tool, call_id=f"c{number}", arguments={"file_path": path})
+        result = Part("tool_result", "done", call_id=f"c{number}", is_error=has_failed)
+        memory.messages.add(thread_id=thread_id, role="assistant", content=[call])
+        memory.messages.add(thread_id=thread_id, role="tool", content=[result])
+
+
+def test_sessions_that_edited_a_file_are_found_and_no_others(memory):
+    put_edits(memory, "edited", "/w/app", ("Edit", "/w/app/src/door.py", False))
+    put_edits(memory, "only-read", "/w/app", ("Read", "/w/app/src/door.py", False))
+    put_edits(memory, "failed", "/w/app", ("Edit", "/w/app/src/door.py", True))
+    put_edits(memory, "another-file", "/w/app", ("Edit", "/w/app/lib/door.py", False))
+    put_edits(memory, "another-tree", "/w/app", ("Edit", "/w/old/src/door.py", False))
+    relative = ("write_file", "src/door.py", False), ("Edit", "src/door.py", False)
+    put_edits(memory, "twice", "/elsewhere/app", *relative)
+    found = {each.thread_id: each for each in memory.browse.edits("src/door.py")}
+    assert set(found) == {"edited", "twice"}
+    assert (found["twice"].edits, found["twice"].seq) == (2, 3)
+    assert found["edited"].title == "Work in edited"
+    assert [each.thread_id for each in memory.browse.edits("src/door.py", 1)] == ["twice"]
+
+
+def put_run(memory, thread_id, command, output):
+    """Store a session with one command and what it wrote."""
+    call = Part("tool_call", name="Bash", call_id="r", arguments={"command": command})
+    memory.messages.add(thread_id=thread_id, role="assistant", content=[call])
+    result = Part("tool_result", output, call_id="r", is_error=True)
+    memory.messages.add(thread_id=thread_id, role="tool", content=[result])
+
+
+def test_failures_of_tests_are_those_that_a_test_run_reports(memory):
+    red = "FAILED tests/test_door.py::test_shut - assert 1 == 2\n1 failed, 3 passed in 0.1s"
+    put_run(memory, "first", "pytest", red)
+    put_run(memory, "second", "python -m pytest tests", red)
+    put_run(memory, "looks", "cat old.log", red)
+    put_run(memory, "other", "pytest", red.replace("tests/", "lib/"))
+    put_run(memory, "green", "pytest", "tests/test_door.py ....\n4 passed in 0.1s")
+    assert memory.browse.test_failures([]) == []
+    (found,) = memory.browse.test_failures(["tests/test_door.py"])
+    assert (found.test, found.runs) == ("tests/test_door.py::test_shut", 2)
+    assert "assert 1 == 2" in found.error
+    assert (found.thread_id, found.seq) == ("second", 2)

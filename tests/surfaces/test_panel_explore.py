@@ -56,7 +56,7 @@ def test_the_window_of_a_session_adds_up_and_nothing_is_observed_for_it(store, s
     assert {each["name"] for each in shown["parts"]} == {"messages", "working_memory"}
     assert sum(each["tokens"] for each in shown["parts"]) == shown["window"]["tokens"]
     assert sum(each["width"] for each in shown["bar"]) == pytest.approx(1_000, abs=1)
-    assert shown["wouldLeave"] == 0
+    assert shown["window"]["until"]["leaving"] == 0
     with smara.open(store) as memory:
         assert memory.observations.list() == []
 

@@ -32,7 +32,6 @@ TAUGHT = [
 def _settings_of_its_own(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(setup, "READING", setup.Reading())
 
 
 @pytest.fixture
@@ -103,12 +102,12 @@ def test_past_sessions_are_found_and_read_with_progress(store, site, tmp_path, m
     later = type("Later", (Thread,), {"start": lambda thread: begun.append(thread)})
     monkeypatch.setattr(setup, "threading", SimpleNamespace(Thread=later))
     assert form(site, call="sessions.import", back="/ui/start").status == 303
-    assert site.get("/ui/start.json")["reading"]["is_running"]
+    assert site.get("/ui/start.json")["reading"]["state"] == "running"
     assert b"<progress" in site.ask("GET", "/ui/start").body
     [thread] = begun
     thread.run()
     after = site.get("/ui/start.json")
-    assert (after["reading"]["is_running"], after["reading"]["stored"]) == (False, 1)
+    assert (after["reading"]["state"], after["reading"]["facts"]["stored"]) == ("done", 1)
     with smara.open(store, project="default") as memory:
         assert memory.search("rename the worker of the cache", 3).hits
 

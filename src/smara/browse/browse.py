@@ -7,35 +7,31 @@ search lost a record, and answers with their citations are read from the rooms b
 from __future__ import annotations
 
 import builtins
-import math
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from smara.browse.ask import quote, write
+from smara.browse.coverage import Coverage
 from smara.browse.facets import MOST_VALUES, Facets
 from smara.browse.miss import MissTarget, trace_miss
 from smara.browse.models import (
     KINDS,
-    ArmReport,
     BrowsedMessage,
     FacetCount,
     FacetCounts,
-    HostLife,
+    FileSession,
     Kind,
     Miss,
     ModuleCoverage,
     Reply,
-    SessionLine,
-    ThreadWindow,
+    TestFailure,
     WorkingPage,
 )
+from smara.browse.sessions import DAY_MS, SessionViews
 from smara.core.escape import from_storable, to_storable
 from smara.core.validate import check_page, one_of
-from smara.database.project_store import ProjectStore
 from smara.errors import NotFoundError
 from smara.knowledge.store import searched_text
-from smara.prompt.models import LATE
 
 if TYPE_CHECKING:
     from smara.codegraph.graph import CodeGraph
@@ -47,20 +43,13 @@ if TYPE_CHECKING:
     from smara.models.caller import Models
     from smara.observations.observations import Observations
     from smara.prompt.processors import Processors
+    from smara.prompt.window import ThreadWindow
     from smara.search.search import Search
     from smara.tasks.tasks import Tasks
-    from smara.working.working import Working
 
-TRAPS = ("gotcha", "dead_end", "error_pattern")
-DAY_MS = 86_400_000
 _ASK_SECONDS = 30.0
 _MOST_NOTES = 10
 _MOST_REPLIES = 32
-_MOST_FILES = 200_000
-# To see a difference of 10 points between two shares, four times in five, at the usual 5 %.
-_POINTS, _POWER = 0.10, 15.7
-_LEAST_SESSIONS = 20
-_OF_SESSION = "FROM moment_receipts r WHERE r.project_no = t.project_no AND r.session_id = t.id"
 
 
 class BrowseRooms(Protocol):
@@ -83,21 +72,22 @@ class BrowseRooms(Protocol):
     @property
     def models(self) -> Models: ...
     @property
-    def threads(self) -> Threads: ...
+    def context(self) -> Processors: ...
     @property
-    def working(self) -> Working: ...
+    def threads(self) -> Threads: ...
 
 
-class Browse:
+class Browse(SessionViews):
     """The views of one project that people look at."""
 
     def __init__(self, project: ProjectContext, rooms: BrowseRooms) -> None:
-        self._project = project
+        super().__init__(project)
         self._rooms = rooms
-        self._store = ProjectStore(project.database, project.scope)
         self._facets = Facets(self._store, rooms.knowledge_store, project.clock)
         self._replies: dict[Any, Reply] = {}
-        self._modules: tuple[tuple[Any, Any], builtins.list[ModuleCoverage]] = ((None, None), [])
+        self._coverage = Coverage(
+            self._store, rooms.knowledge_store, self._facets, lambda: rooms.code.asking()
+        )
 
     def facets(
         self, kind: Kind = "memories", filters: Mapping[str, str] | None = None
@@ -225,6 +215,36 @@ class Browse:
         found = ((int(no), self._rooms.messages.find(str(name))) for no, name in rows)
         return [BrowsedMessage(no, message) for no, message in found if message is not None]
 
+    def edits(self, path: str, limit: int = 10) -> builtins.list[FileSession]:
+        """Return the sessions that changed a file, the last one first.
+
+        Args:
+            path: The file, from the root of the repository, with slashes.
+            limit: The most sessions.
+
+        Returns:
+            Each session with its last change; calls that failed do not count.
+        """
+        from smara.browse.edits import editing_sessions
+
+        check_page(limit)
+        return editing_sessions(self._project, self._rooms.threads, path, limit)
+
+    def test_failures(self, paths: Collection[str], limit: int = 10) -> builtins.list[TestFailure]:
+        """Return the tests that failed in sessions, the last failure first.
+
+        Args:
+            paths: The files of tests, from the root of the repository, with slashes.
+            limit: The most tests.
+
+        Returns:
+            Each test with its last error and the message that reports it.
+        """
+        from smara.browse.edits import failed_in_sessions
+
+        check_page(limit)
+        return failed_in_sessions(self._project, paths, limit)
+
     def working(self, limit: int = 50, offset: int = 0) -> builtins.list[WorkingPage]:
         """Return the pages of working memory, the last changed first.
 
@@ -263,103 +283,7 @@ class Browse:
         Returns:
             The most central module first; empty if the code is not indexed.
         """
-        try:
-            queries = self._rooms.code.asking()
-        except NotFoundError:
-            return []
-        knowledge = self._rooms.knowledge_store
-        statement = (
-            "SELECT k.memory_no, k.kind, k.value, m.type, m.stale_at FROM memory_keys k"
-            " JOIN memories m ON m.no = k.memory_no WHERE k.project_no = :project"
-            " AND k.kind IN ('file', 'module') AND m.deprecated_at IS NULL"
-            f"{knowledge.WALL if knowledge.viewer else ''} LIMIT ?"
-        )
-        with self._store.database.read() as session:
-            rows = self._facets.remembered(
-                session,
-                "coverage",
-                lambda: self._store.rows(session, statement, *knowledge.viewer, _MOST_FILES),
-            )
-        graph = queries.graph()  # another one as soon as the code is indexed again
-        (drawn, of), modules = self._modules
-        if drawn is not graph or of is not rows:
-            modules = _covered(queries.modules(), rows)
-            self._modules = ((graph, rows), modules)
-        return modules
-
-    def hosts(self) -> builtins.list[HostLife]:
-        """Return the agents that were seen at work, the last one first.
-
-        Returns:
-            Each host with its sessions and its last sign of life.
-        """
-        with self._store.database.read() as session:
-            rows = self._store.rows(
-                session,
-                "SELECT agent, count(*), max(last_event_at), sum(events) FROM behavior_sessions"
-                " WHERE project_no = :project GROUP BY agent ORDER BY 3 DESC",
-            )
-        return [HostLife(str(row[0]), int(row[1]), int(row[2]), int(row[3])) for row in rows]
-
-    def timeline(self, limit: int = 50, offset: int = 0) -> builtins.list[SessionLine]:
-        """Return the sessions, the last used first, with what came of each.
-
-        Args:
-            limit: The most sessions.
-            offset: How many to skip.
-
-        Returns:
-            Each session with its outcome, and how much it was told, used and learned.
-        """
-        check_page(limit, offset)
-        with self._store.database.read() as session:
-            rows = self._store.rows(
-                session,
-                "SELECT t.id, t.title, t.kind, t.last_seq, t.tokens, t.updated_at, b.agent,"
-                " b.outcome, coalesce(b.steps, 0),"
-                f" (SELECT count(nullif(r.is_said, 0)) {_OF_SESSION}),"
-                f" (SELECT count(r.used_at) {_OF_SESSION}), (SELECT count(*) FROM memory_keys k"
-                " WHERE k.project_no = t.project_no AND k.kind = 'session' AND k.value = t.id)"
-                " FROM threads t LEFT JOIN behavior_sessions b ON b.project_no = t.project_no"
-                " AND b.session_id = t.id WHERE t.project_no = :project"
-                " ORDER BY t.updated_at DESC LIMIT ? OFFSET ?",
-                limit,
-                offset,
-            )
-        return [
-            SessionLine(
-                from_storable(row[0]),
-                None if row[1] is None else from_storable(row[1]),
-                *row[2:],
-            )
-            for row in rows
-        ]
-
-    def arms(self) -> ArmReport:
-        """Return what the arms of the experiment show so far.
-
-        Returns:
-            Each arm with its sessions, and how many more are needed before a difference of ten
-            points would show.
-        """
-        good = "('tested', 'committed', 'accepted')"
-        with self._store.database.read() as session:
-            is_on = bool(
-                self._store.number(
-                    session, "SELECT has_arms FROM moment_state WHERE project_no = :project"
-                )
-            )
-            rows = self._store.rows(
-                session,
-                "SELECT s.arm, count(*), sum(CASE WHEN b.outcome IS NOT NULL"
-                " AND b.outcome <> 'unknown' THEN 1 ELSE 0 END),"
-                f" sum(CASE WHEN b.outcome IN {good} THEN 1 ELSE 0 END)"
-                " FROM moment_sessions s LEFT JOIN behavior_sessions b"
-                " ON b.project_no = s.project_no AND b.session_id = s.session_id"
-                " WHERE s.project_no = :project AND s.arm IS NOT NULL GROUP BY s.arm",
-            )
-        arms = {str(row[0]): (int(row[1]), int(row[2] or 0), int(row[3] or 0)) for row in rows}
-        return arm_report(is_on, arms)
+        return self._coverage.modules()
 
     def window(self, thread_id: str) -> ThreadWindow:
         """Return what fills the window of a thread, and what happens next.
@@ -373,66 +297,7 @@ class Browse:
         Raises:
             NotFoundError: If there is no such thread.
         """
-        observations = self._rooms.observations
-        state = observations.status(thread_id)
-        limits = observations.limits()
-        plan, reflection = (
-            observations.planned(thread_id),
-            observations.planned_reflection(thread_id),
-        )
-        context = self._context().process_input(thread_id)
-        late = sum(each.tokens for each in context.sections if each.name in LATE)
-        sections = [
-            {
-                "name": each.name,
-                "tokens": each.tokens,
-                "isLate": each.name in LATE,
-                "text": each.text,
-            }
-            for each in context.sections
-        ]
-        steady = sum(each.tokens for each in context.sections) - late
-        receipt = context.receipt
-        return ThreadWindow(
-            thread_id,
-            tuple(sections),
-            messages=len(context.messages),
-            message_tokens=receipt.message_tokens,
-            prefix_tokens=steady,
-            late_tokens=late,
-            tokens=steady + late + receipt.message_tokens,
-            left_out=receipt.left_out_messages,
-            limits={
-                "observeAfter": limits.observe_after,
-                "bufferAfter": limits.buffer_after,
-                "activateAfter": limits.activate_after,
-                "blockAfter": limits.block_after,
-                "retain": limits.retain,
-                "reflectAfter": limits.reflect_after,
-                "showMost": limits.show_most,
-            },
-            state=state,
-            plan={
-                **plan._asdict(),
-                **{f"reflection_{k}": v for k, v in reflection._asdict().items()},
-            },
-            notes=receipt.notes,
-        )
-
-    def _context(self) -> Processors:
-        """Return contexts that start no observation."""
-        from smara.prompt.processors import ContextSettings, Processors
-
-        rooms, project = self._rooms, self._project
-        return Processors(
-            rooms.messages,
-            rooms.threads,
-            rooms.observations,
-            working=rooms.working,
-            counter=project.counter,
-            clock=project.clock,
-            settings=replace(ContextSettings.of(project), is_read_only=True),
-        )
+        return self._rooms.context.window(thread_id)
 
     def why_not(self, query: str, record_id: str, limit: int = 20) -> Miss:
         """Return where a search lost a record.
@@ -503,56 +368,3 @@ class Browse:
                 self._replies.clear()
             self._replies[key] = reply
         return self._replies[key]
-
-
-def _covered(modules: Any, rows: Any) -> list[ModuleCoverage]:
-    """Return each module with the memories of its files."""
-    folders = {module.path for module in modules}
-    files: dict[str, set[str]] = {path: set() for path in folders}
-    memories: dict[str, dict[int, tuple[str, bool]]] = {path: {} for path in folders}
-    for no, kind, value, type_, stale_at in rows:
-        path = from_storable(value)
-        place = path if kind == "module" else path.rpartition("/")[0] or "."
-        while place not in folders and place not in ("", "."):
-            place = place.rpartition("/")[0] or "."
-        if place in folders:
-            memories[place][no] = (str(type_), stale_at is not None)
-            if kind == "file":
-                files[place].add(path)
-    return [
-        ModuleCoverage(
-            each.path,
-            each.purpose,
-            each.files,
-            covered=min(each.files, len(files[each.path])),
-            memories=len(memories[each.path]),
-            traps=sum(type_ in TRAPS for type_, _ in memories[each.path].values()),
-            decisions=sum(type_ == "decision" for type_, _ in memories[each.path].values()),
-            stale=sum(is_stale for _, is_stale in memories[each.path].values()),
-            uses=each.uses,
-        )
-        for each in modules
-    ]
-
-
-def arm_report(is_on: bool, arms: Mapping[str, tuple[int, int, int]]) -> ArmReport:
-    """Return what arms show: sessions, those with an outcome, and good ones.
-
-    With one session in three that ends well, a difference of ten points needs about
-    15.7 × 0.33 × 0.67 / 0.01 = 350 sessions with an outcome in each arm.
-
-    >>> arm_report(True, {"control": (40, 30, 10), "full": (600, 400, 133)}).more
-    320
-    """
-    outcomes = {name: counts[1] for name, counts in arms.items()}
-    control, full = arms.get("control", (0, 0, 0)), arms.get("full", (0, 0, 0))
-    total, good = control[1] + full[1], control[2] + full[2]
-    share = good / total if total else 0.5
-    needed = max(_LEAST_SESSIONS, math.ceil(_POWER * share * (1 - share) / _POINTS**2 / 10) * 10)
-    more = max(0, needed - min(outcomes.get("control", 0), outcomes.get("full", 0)))
-    difference = error = None
-    if not more and control[1] and full[1]:
-        first, second = control[2] / control[1], full[2] / full[1]
-        difference = second - first
-        error = 1.96 * math.sqrt(first * (1 - first) / control[1] + second * (1 - second) / full[1])
-    return ArmReport(is_on, dict(arms), more, difference, error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from smara.core.startup.record import dataclass, field
 from smara.messages.models import Message
@@ -47,6 +47,38 @@ class BrowsedMessage:
 
     no: int
     message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class FileSession:
+    """A session that changed a file.
+
+    ``seq`` is the message with its last change, ``edits`` counts the calls that succeeded.
+    """
+
+    thread_id: str
+    seq: int
+    at: int
+    edits: int = 0
+    agent: str = ""
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TestFailure:
+    """A test that failed in sessions.
+
+    ``seq`` is the message with its last failure, ``runs`` counts the runs in which it failed.
+    """
+
+    __test__ = False  # not a test, whatever its name says
+
+    test: str
+    error: str
+    thread_id: str
+    seq: int
+    at: int
+    runs: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,22 +174,13 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class ThreadWindow:
-    """The window of one thread, and what happens to it next."""
+class DayOfUse:
+    """A day: receipts, those that were used, and their tokens."""
 
-    thread_id: str
-    sections: tuple[Mapping[str, Any], ...]
-    messages: int
-    message_tokens: int
-    prefix_tokens: int
-    """The tokens before the newest messages, which a vendor's cache may keep."""
-    late_tokens: int
+    at: int
+    received: int
+    used: int
     tokens: int
-    left_out: int
-    limits: Mapping[str, int] = field(default_factory=dict)
-    state: Mapping[str, Any] = field(default_factory=dict)
-    plan: Mapping[str, bool] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ class Guess:
 
 def _compiled(place: Literal["words", "heading"]) -> list[tuple[MemoryType, Cue, re.Pattern[str]]]:
     return [
-        (kind.type, cue, re.compile(cue.pattern, re.IGNORECASE))
+        (kind.type, cue, regex(cue.pattern, re.IGNORECASE))
         for kind in KINDS.values()
         for cue in kind.cues
         if cue.place == place

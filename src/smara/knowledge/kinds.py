@@ -222,7 +222,7 @@ _TABLE: tuple[MemoryKind, ...] = (
         "workflow_recipe", "how a kind of task is done here, step by step",
         title="How it is done here", name="recipe", scope="global",
         half_life_days=120, because="it lasts as long as the structure of the code",
-        told_at=("start", "search", "message"), is_fact=False,
+        told_at=("start", "search", "edit", "message"), is_fact=False,
         contradicts="own type", recorded_on="insight",
         start_share=0.12,
         boost={"define": 1.4},

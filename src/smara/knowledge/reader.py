@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -378,15 +378,34 @@ class MemoryReader:
                 code=code,
             )
 
-    def confidence(self, memory: TypedMemory) -> ConfidenceNow:
-        """Return what a memory is worth now, with the calculation."""
-        return confidence_now(
-            memory, self._journal.project.clock.now_ms(), *self.staleness(memory).factors
-        )
+    def confidence(
+        self, memory: TypedMemory, freshness: Mapping[str, Freshness] | None = None
+    ) -> ConfidenceNow:
+        """Return what a memory is worth now, with the calculation.
 
-    def staleness(self, memory: TypedMemory) -> Staleness:
-        """Return the signs that a memory may no longer hold."""
-        code = self.freshness([memory]).get(memory.id)
+        Args:
+            memory: The memory.
+            freshness: What :meth:`freshness` said of it and others, if it was asked.
+
+        Returns:
+            The confidence now, and each factor of it.
+        """
+        stale = self.staleness(memory, freshness)
+        return confidence_now(memory, self._journal.project.clock.now_ms(), *stale.factors)
+
+    def staleness(
+        self, memory: TypedMemory, freshness: Mapping[str, Freshness] | None = None
+    ) -> Staleness:
+        """Return the signs that a memory may no longer hold.
+
+        Args:
+            memory: The memory.
+            freshness: What :meth:`freshness` said of it and others, if it was asked.
+
+        Returns:
+            Its age and the state of the code it names.
+        """
+        code = (self.freshness([memory]) if freshness is None else freshness).get(memory.id)
         return staleness_of(memory, self._journal.project.clock.now_ms(), self._files, code=code)
 
     def freshness(self, memories: Iterable[TypedMemory]) -> dict[str, Freshness]:

@@ -135,6 +135,7 @@ class MemoryReview(MemoryEditor):
         session_id: str | None = None,
         memory_ids: Sequence[str] | None = None,
         dry_run: bool = False,
+        limit: int = _REVIEWED_AT_ONCE,
         by: By = "person",
         actor: str | None = None,
     ) -> AcceptResult:
@@ -144,6 +145,7 @@ class MemoryReview(MemoryEditor):
             session_id: Only what this session noted.
             memory_ids: Only these, by their long ids.
             dry_run: True to only report what would happen.
+            limit: The most that are looked at, up to 1,000; the oldest first.
 
         Returns:
             What was accepted; and what is tainted, disputed or flagged and was left, with the
@@ -154,7 +156,8 @@ class MemoryReview(MemoryEditor):
         """
         where, values = self._filter(needs_review=True, session_id=session_id)
         only = "" if memory_ids is None else f" AND m.id IN ({marks(len(memory_ids)) or 'NULL'})"
-        rest = f" AND m.deprecated_at IS NULL{where}{only} ORDER BY m.no LIMIT {_REVIEWED_AT_ONCE}"
+        rest = f" AND m.deprecated_at IS NULL{where}{only} ORDER BY m.no"
+        rest += f" LIMIT {min(max(0, limit), _REVIEWED_AT_ONCE)}"
         accepted: list[TypedMemory] = []
         left: list[tuple[TypedMemory, str]] = []
         with self._journal.begin(actor, by=by) as turn:

@@ -332,10 +332,6 @@ def _memory(row: Row, relations: tuple[Relation, ...], older: tuple[str, ...]) -
     )
 
 
-def _work_unit(plain: Mapping[str, Any]) -> WorkUnit:
-    return WorkUnit(plain["methodology"], tuple(plain["hierarchy"]), plain["label"])
-
-
 _READ: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(
         ("tags", "files", "modules", "session_ids", "review_reasons"),
@@ -349,9 +345,11 @@ _READ: dict[str, Callable[[Any], Any]] = {
         from_storable,
     ),
     **dict.fromkeys(("is_pinned", "is_verified", "needs_review"), bool),
-    "evidence": lambda stored: evidence_of(json.loads(stored)),
-    "work_unit": lambda stored: _work_unit(json.loads(stored)),
-    "data": json.loads,
+    "evidence": lambda stored: evidence_of(json.loads(stored)) if stored != "[]" else (),
+    "work_unit": lambda stored: WorkUnit(
+        (unit := json.loads(stored))["methodology"], tuple(unit["hierarchy"]), unit["label"]
+    ),
+    "data": lambda stored: json.loads(stored) if stored != "{}" else {},
     "taint": lambda stored: tuple(stored.split()),
 }  # fmt: skip
 """How a column is read that is not stored as it is; NULL stays ``None``."""

@@ -7,6 +7,7 @@ of four levels, earned by sessions in which learned memories proved right.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from smara.core.freshness import CODE_CHANGED, Freshness
 from smara.core.startup.record import dataclass, field
@@ -112,7 +113,10 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Tellable:
-    """A memory that may be injected, and its worth."""
+    """A memory that may be injected, and its worth.
+
+    Its files have the names of today.
+    """
 
     memory: TypedMemory
     verdict: Verdict
@@ -393,8 +397,11 @@ def find_tellable(
         if not is_requested or is_out or is_unsure or memory.tier == "quarantined":
             return None
         verdict = Verdict(True, False, "it was asked for")
+    anchors = code.anchors if code is not None else ()
+    today = {each.path: each.now_path for each in anchors if each.verdict == "moved"}
+    files = dict.fromkeys(today.get(path) or path for path in memory.files)
     return Tellable(
-        memory,
+        memory if tuple(files) == memory.files else replace(memory, files=tuple(files)),
         verdict,
         worth,
         hedge=code.hedge if code is not None and code.telling != "tell" else None,

@@ -17,7 +17,7 @@ from smara.core.tokens import TokenCounter
 from smara.database.projects import ProjectContext
 from smara.errors import SmaraError
 from smara.messages.messages import History, Messages
-from smara.messages.models import Message, NewMessage, Thread
+from smara.messages.models import Message, MessageSize, NewMessage, Thread
 from smara.messages.threads import Threads
 from smara.observations.models import AgentMode
 from smara.observations.observations import Observations
@@ -33,6 +33,7 @@ from smara.prompt.sections import (
     task_section,
     time_section,
 )
+from smara.prompt.window import Frame, ThreadWindow, measure
 from smara.working.working import Working
 
 _OTHERS_TOKENS = 2_000
@@ -222,45 +223,74 @@ class Processors:
         waited: float,
         notes: list[str],
     ) -> Context:
+        frame = self._frame(thread, mode)
+        raw = (
+            self._messages.list(
+                thread_id=thread.id, after=frame.sizes[0].seq - 1, before=frame.sizes[-1].seq + 1
+            )
+            if frame.sizes
+            else []
+        )
+        tokens: dict[str, int] = {}
+        for each in frame.sections:
+            tokens[each.name] = tokens.get(each.name, 0) + each.tokens
+        receipt = ContextReceipt(
+            thread.id,
+            frame.observation_ids,
+            tokens,
+            message_tokens=sum(size.tokens for size in frame.sizes),
+            left_out_messages=frame.left_out,
+            waited_seconds=waited,
+            notes=tuple(notes),
+        )
+        messages = (*stored_messages(raw, is_continued=frame.after > 0), *given)
+        return Context(frame.sections, messages, receipt)
+
+    def window(self, thread_id: str, *, mode: AgentMode = "default") -> ThreadWindow:
+        """Measure the window of a thread and its next steps.
+
+        Nothing is started, and no message is read for it.
+
+        Args:
+            thread_id: The conversation.
+            mode: What the agent does; it moves the thresholds of observation.
+
+        Returns:
+            Sections and messages with their tokens, the limits and the tokens until each is met.
+
+        Raises:
+            NotFoundError: If there is no such thread.
+        """
+        thread = self._threads.get(thread_id)
+        return measure(thread, self._frame(thread, mode), self._observations, mode)
+
+    def _frame(self, thread: Thread, mode: AgentMode) -> Frame:
+        """Return what fills a window, with the sizes of its messages."""
         settings = self._settings
         drawn = _NOTHING
         sections: list[Section] = []
-        observed = 0
+        left_out = after = 0
         if settings.is_enabled:
             # In this order: with an activation in between, a message is shown twice rather than not
             # at all.
             observed = self._observations.observed_seq(thread.id) if thread.message_count else 0
             drawn = self._stable(thread)
             sections += drawn.sections
-        left_out = after = 0
-        if settings.is_enabled:
             after = observed if thread.raw_after is None else min(observed, thread.raw_after)
             most = self._observations.limits(mode).show_most
-            raw = self._messages.last_tokens(thread_id=thread.id, tokens=most, after=after)
-            new = sum(message.seq > observed for message in raw)
+            sizes = self._messages.sizes(thread_id=thread.id, tokens=most, after=after)
+            new = sum(size.seq > observed for size in sizes)
             left_out = max(0, thread.message_count - observed - new)
         else:
-            raw = self._messages.list(thread_id=thread.id, limit=settings.last_messages)
+            last = self._messages.list(thread_id=thread.id, limit=settings.last_messages)
+            sizes = [MessageSize(message.seq, message.token_count) for message in last]
             history = History(self._messages, self._counter)
-            before = raw[0].seq if raw else 1
+            before = sizes[0].seq if sizes else 1
             earlier = history.window(thread.id, before=before, tokens=_OTHERS_TOKENS)
             summaries = summaries_section(earlier, self._counter)
             sections += [summaries] if summaries else []
         sections += self._around(thread, drawn)
-        messages = (*stored_messages(raw, is_continued=after > 0), *given)
-        sizes: dict[str, int] = {}
-        for each in sections:
-            sizes[each.name] = sizes.get(each.name, 0) + each.tokens
-        receipt = ContextReceipt(
-            thread.id,
-            drawn.ids,
-            sizes,
-            message_tokens=sum(message.token_count for message in raw),
-            left_out_messages=left_out,
-            waited_seconds=waited,
-            notes=tuple(notes),
-        )
-        return Context(tuple(sections), messages, receipt)
+        return Frame(tuple(sections), sizes, drawn.ids, after, left_out)
 
     def _stable(self, thread: Thread) -> _Drawn:
         """The active observations and their text, read and drawn once for each version of the

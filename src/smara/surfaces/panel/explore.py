@@ -14,7 +14,7 @@ from smara.surfaces.panel.page import ROWS, Facts, PageSpec, Query, number
 
 _MOST_MESSAGES = 40
 _SHORT = 1_000
-_MOST_MODULES = 30
+_MODULES, _MOST_MODULES = 16, 96
 _MOST_REACHED = 120
 _MOST_IN_A_COLUMN = 24
 _MOST_TASKS = 60
@@ -87,8 +87,6 @@ def context(memory: Memory, query: Query) -> Facts:
     parts = [(each["name"], int(each["tokens"])) for each in window.sections if not each["isLate"]]
     parts += [("messages", window.message_tokens)]
     parts += [(each["name"], int(each["tokens"])) for each in window.sections if each["isLate"]]
-    pending = int(window.state["pendingTokens"])
-    observed = int(window.state["observationTokens"])
     return {
         **facts,
         "window": shaped,
@@ -97,14 +95,6 @@ def context(memory: Memory, query: Query) -> Facts:
             {"name": name, "tokens": tokens, "share": round(tokens / max(1, window.tokens), 4)}
             for name, tokens in parts
         ],
-        "pending": pending,
-        "untilBuffer": max(
-            0, window.limits["bufferAfter"] - (pending - int(window.state["bufferedTokens"]))
-        ),
-        "untilActivation": max(0, window.limits["activateAfter"] - pending),
-        "untilWait": max(0, window.limits["blockAfter"] - pending),
-        "untilReflection": max(0, window.limits["reflectAfter"] - observed),
-        "wouldLeave": max(0, pending - window.limits["retain"]),
         "observations": shape(memory.observations.active(name)[-ROWS:]),
         "buffered": shape(memory.observations.list(thread_id=name, state="buffered", limit=ROWS)),
     }
@@ -128,22 +118,24 @@ def code_map(memory: Memory, query: Query) -> Facts:
     shape = Shaper(memory).shape
     symbol, module = query.get("symbol", "").strip(), query.get("module", "")
     coverage = memory.browse.coverage()
+    most = min(max(number(query, "most"), _MODULES), _MOST_MODULES)
     shown = [each for each in coverage if not module or each.path == module]
-    names = [each.path for each in coverage[:_MOST_MODULES]]
-    edges = [(each.path, used) for each in coverage[:_MOST_MODULES] for used, _ in each.uses[:2]]
+    names = {each.path for each in coverage[:most]}
+    edges = [(each.path, used) for each in coverage[:most] for used, _ in each.uses[:2]]
     facts: Facts = {
         "symbol": symbol,
         "module": module,
-        "modules": [
-            {**shape(each), "share": round(each.share, 3)} for each in shown[:_MOST_MODULES]
-        ],
+        "modules": [{**shape(each), "share": round(each.share, 3)} for each in shown[:most]],
+        "more": min(most + _MODULES, _MOST_MODULES)
+        if most < min(len(coverage), _MOST_MODULES)
+        else None,
         "total": len(coverage),
         "note": memory.code.note,
         "graph": draw(
             [
                 {"name": each.path, "label": each.path, "tone": _tone(each.traps, each.share)}
                 for each in coverage
-                if each.path in set(names)
+                if each.path in names
             ],
             edges,
         )

@@ -17,10 +17,10 @@ from smara.surfaces.panel.page import Facts, PageSpec, Query, number
 
 FORMS = {1: "each", 2: "together", 3: "toReview", 4: "none"}
 """How the end of a session is shown at each level of trust."""
-MOST_TOGETHER = 300
+MOST_TOGETHER = 100
 _CARDS = 25
 """A card with its evidence and forms has two kilobytes."""
-_MOST_SIMULATED = 50
+_MOST_SIMULATED = 25
 
 
 def review(memory: Memory, query: Query) -> Facts:
@@ -53,14 +53,16 @@ def impact(memory: Memory, query: Query) -> Facts:
     chosen = [each for each in query.get("id", "").split(",") if each]
     session_id = query.get("session") or None
     plan = memory.memories.accept_all(
-        memory_ids=chosen or None, session_id=session_id, dry_run=True
+        memory_ids=chosen or None, session_id=session_id, dry_run=True, limit=MOST_TOGETHER
     )
-    together, left = plan.accepted[:MOST_TOGETHER], plan.left[:_CARDS]
+    filters = {"needs_review": "yes"} | ({"session": session_id} if session_id else {})
+    waiting = len(chosen) or memory.browse.facets("memories", filters).total
+    together, left = plan.accepted, plan.left[:_CARDS]
     ids = [each.id for each in together]
     return {
         "accepted": tagged(memory, together[:_CARDS]),
         "ids": ids,
-        "more": len(plan.accepted) - len(ids),
+        "more": max(0, waiting - len(plan.accepted) - len(plan.left)),
         "left": [
             {**shaped, "because": why}
             for shaped, (_, why) in zip(

@@ -15,6 +15,8 @@ from smara.surfaces.panel.inbox import INBOX
 from smara.surfaces.panel.page import Facts, PageSpec, Query
 from smara.surfaces.panel.setup import SETUP
 
+CHART_HEIGHT = 60
+
 
 def today(memory: Memory, query: Query) -> Facts:
     """Read the health of a project and its next start."""
@@ -31,6 +33,7 @@ def today(memory: Memory, query: Query) -> Facts:
             "tasks": shape(memory.tasks.totals()),
         },
         "used": memory.browse.used_since(30),
+        "charts": charts(shape(memory.browse.activity(30))),
         "hosts": shape(memory.browse.hosts()),
         "coverage": [
             {**shape(each), "share": round(each.share, 3)} for each in memory.browse.coverage()
@@ -46,6 +49,30 @@ def today(memory: Memory, query: Query) -> Facts:
         "failures": failures,
         "stale": stale,
         "next": {"text": preview.text, "tokens": preview.tokens, "items": shape(preview.items)},
+    }
+
+
+def charts(days: list[Facts]) -> Facts:
+    """Draw the tokens and uses of the last days as bars.
+
+    >>> charts([{"at": 0, "received": 2, "used": 1, "tokens": 50}])["used"]["bars"]
+    [{'at': 0, 'count': 1, 'x': 0, 'height': 60}]
+    """
+
+    def bars(name: str) -> Facts:
+        most = max((each[name] for each in days), default=0)
+        return {
+            "total": sum(each[name] for each in days),
+            "most": most,
+            "bars": [
+                {"at": each["at"], "count": each[name], "x": at * 20,
+                 "height": round(CHART_HEIGHT * each[name] / most) if most else 0}
+                for at, each in enumerate(days)
+            ],
+        }  # fmt: skip
+
+    return {"width": len(days) * 20, "height": CHART_HEIGHT} | {
+        name: bars(name) for name in ("tokens", "used")
     }
 
 
@@ -73,14 +100,20 @@ def health(active: int, to_review: int, stale: int, failures: int) -> Facts:
 def operations(memory: Memory, query: Query) -> Facts:
     """Read what works in the background, what failed, and what models cost."""
     shape = Shaper(memory).shape
+    is_measured = bool(query.get("measure"))
     return {
         "embeddings": shape(memory.embeddings.status()),
         "models": shape(memory.models.status()),
         "calls": shape(memory.models.calls(limit=20)),
+        "jobs": shape(memory.jobs.list(limit=20)),
+        "leases": shape(memory.jobs.leases()),
+        "code": shape(memory.code.trees()),
         "failures": {
             "observations": shape(memory.observations.failures()),
         },
-        "retention": shape(memory.retention.list()),
+        # Every row is read to weigh it: that is done when a person asks.
+        "isMeasured": is_measured,
+        "retention": shape(memory.retention.list(2.0 if is_measured else 0.0)),
     }
 
 

@@ -13,17 +13,17 @@ import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from difflib import ndiff
 from pathlib import Path
 from typing import Any
 
-from smara.adapters.host import Here, TranscriptFile
+from smara.adapters.host import Here
 from smara.adapters.host_specs import TRANSCRIPTS
 from smara.adapters.importer import BulkImport, find
 from smara.adapters.instructions.importer import import_instructions
 from smara.config import config_path, load_settings
-from smara.core.startup.record import asdict, dataclass, field
+from smara.core.startup.record import asdict, dataclass
 from smara.errors import ConfigError, SmaraError
 from smara.knowledge.models import TYPES
 from smara.memory import Memory, open_memory
@@ -50,45 +50,6 @@ CONTROLS: tuple[ControlSpec, ...] = (
     ControlSpec("freshness_drifted", ("tell", "hedge", "withhold")),
     ControlSpec("freshness_orphaned", ("tell", "hedge", "withhold")),
 )
-
-
-@dataclass(slots=True)
-class Reading:
-    """The import of past sessions that runs in this process."""
-
-    what: str = ""
-    done: int = 0
-    total: int = 0
-    is_running: bool = False
-    stored: int = 0
-    memories: int = 0
-    trouble: str = ""
-    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-
-    @contextmanager
-    def bar(self, label: str) -> Iterator[Callable[[int, int], None]]:
-        """Show the file at hand, and how far it is read."""
-        self.what, self.done, self.total = label, 0, 0
-
-        def progress(done: int, total: int) -> None:
-            self.done, self.total = done, total
-
-        yield progress
-
-    def run(self, memory: Memory, found: list[TranscriptFile]) -> None:
-        """Import transcripts and close the memory."""
-        try:
-            with memory:
-                report = BulkImport(memory).run(found, self.bar)
-            self.stored = sum(each.stored for each in report.reports)
-            self.memories = report.learned.memories
-        except SmaraError as error:
-            self.trouble = str(error)
-        finally:
-            self.is_running = False
-
-
-READING = Reading()
 
 
 def teach(memory: Memory, query: Query) -> Facts:
@@ -125,8 +86,8 @@ def start(memory: Memory, query: Query) -> Facts:
     """Read what was found here, and how far it is read."""
     found, elsewhere = find(tuple(TRANSCRIPTS), Here(os.getcwd()))
     instructions = import_instructions(memory, is_dry_run=True)
-    spaces = memory.embeddings.status().spaces
-    reading = {name: getattr(READING, name) for name in Reading.__slots__ if name != "lock"}
+    spaces, totals = memory.embeddings.status().spaces, memory.memories.totals()
+    last = next((each for each in memory.jobs.list(limit=100) if each.kind == "import"), None)
     return {
         "folder": os.getcwd(),
         "sessions": [
@@ -141,12 +102,12 @@ def start(memory: Memory, query: Query) -> Facts:
         },
         "stored": {
             **memory.threads.totals(),
-            "memories": memory.memories.totals().active,
-            "toReview": memory.memories.totals().to_review,
+            "memories": totals.active,
+            "toReview": totals.to_review,
         },
         "code": Shaper(memory).shape(memory.code.status()),
         "waiting": sum(each.waiting for each in spaces),
-        "reading": reading,
+        "reading": Shaper(memory).shape(last),
     }
 
 
@@ -254,14 +215,22 @@ def read_instructions(memory: Memory, given: Mapping[str, str]) -> None:
 
 def read_sessions(memory: Memory, given: Mapping[str, str]) -> None:
     """Begin to import past sessions; one import runs at a time."""
-    with READING.lock:
-        if READING.is_running:
-            return
-        READING.is_running, READING.trouble = True, ""
     found, _ = find(tuple(TRANSCRIPTS), Here(os.getcwd()))
     # Hundreds of sessions must not become hundreds of calls of a model.
     own = open_memory(memory.settings.db, project=memory.project, models_enabled=False)
-    threading.Thread(target=READING.run, args=(own, found), daemon=True).start()
+    with ExitStack() as stack:
+        job = stack.enter_context(stack.enter_context(own).jobs.run("import"))
+        if job is None:  # this or another process reads already
+            return
+        rest = stack.pop_all()
+
+    def read() -> None:
+        with suppress(SmaraError), rest:
+            report = BulkImport(own).run(found, job.bar)
+            job.facts["stored"] = sum(each.stored for each in report.reports)
+            job.facts["memories"] = report.learned.memories
+
+    threading.Thread(target=read, daemon=True).start()
 
 
 ACTS: Mapping[str, Callable[[Memory, Mapping[str, str]], None]] = {

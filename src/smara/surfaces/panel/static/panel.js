@@ -200,8 +200,8 @@ function changed() {
 function listen() {
   if (document.hidden) { stream?.close(); stream = undefined; return; }
   if (stream) return;
-  stream = new EventSource("/events");
-  for (const kind of ["memory.added", "memory.changed", "task.added", "task.changed", "message.added", "receipt.added", "reset"]) stream.addEventListener(kind, changed);
+  stream = new EventSource("/events?as=message");
+  stream.onmessage = changed;
 }
 document.addEventListener("visibilitychange", listen);
 listen();
@@ -218,5 +218,3 @@ document.addEventListener("input", async (event) => {
   document.getElementById("preview").replaceWith(next.getElementById("preview"));
 });
 
-// What is being read moves on by itself.
-setInterval(() => { if (!document.hidden && document.querySelector("progress")) changed(); }, 2000);
