@@ -22,6 +22,7 @@ from evals import (
     replay,
     resolution,
     signals,
+    sources,
     stories,
 )
 from evals.data import DataMissing, Dataset, data_folder, load_all, load_longmemeval
@@ -74,7 +75,12 @@ def main() -> int:
     )
     options = parser.parse_args()
     try:
-        datasets = [*load_all(), packs.scenarios_with_gold(), packs.chats_with_gold(data_folder())]
+        datasets = [
+            *load_all(),
+            packs.scenarios_with_gold(),
+            packs.chats_with_gold(data_folder()),
+            sources.paraphrases(),
+        ]
     except DataMissing as missing:
         print(missing, file=sys.stderr)
         return 2
@@ -98,6 +104,7 @@ def main() -> int:
         nothing_found.NAME: lambda: nothing_found.render(nothing_found.evaluate(data_folder())),
         packs.NAME: lambda: packs.render(packs.evaluate(data_folder())),
         decisions.NAME: lambda: decisions.render(decisions.evaluate(data_folder())),
+        sources.NAME: lambda: sources.render(sources.evaluate()),
         freshness.NAME: lambda: freshness.render(freshness.evaluate()),
         observed_recall.NAME: lambda: observed_recall.render(
             observed_recall.evaluate(load_longmemeval(data_folder()), options.questions)

@@ -7,7 +7,8 @@ the share of the gold turns that the pack shows. Compared with the turns that pl
 reciprocal ranks put first, as many as fit, with nothing around them.
 
 Amended before superseded: of a rule that a later conversation changed, the best hit of that one
-has to rank above the best of the earlier ones, and its thread above theirs.
+has to rank above the best of the earlier ones, and its thread above theirs. Where nothing was
+found, this is asked of what is shown as nearest. The same of facts that a person later updated.
 """
 
 from __future__ import annotations
@@ -49,8 +50,9 @@ _DEPTH = 60
 _SCENARIOS = Path(__file__).parent / "decision_scenarios"
 _DAY_MS = 86_400_000
 _FIRST_DAY = 1_767_225_600_000
+_PAST = r"\b(?:previous(?:ly)?|initial(?:ly)?|earlier|before|just started)\b"
 _FRAME = re.compile(
-    r"^\[Thread [^\n]*\]$|^#\d+ \w+:|^- \([^()\n]*\)(?: \([^\n]*?\))?"
+    r"^\[Thread [^\n]*\]$|^(?:#\d+ )?\w+:|^- \([^()\n]*\)(?: \([^\n]*?\))?"
     r"|\[(?:Message|Memory) [^\]\n]*\]$",
     re.MULTILINE,
 )
@@ -110,26 +112,42 @@ def evaluate(folder: Path, only: Sequence[str] = ()) -> tuple[list[Packed], list
     packed: list[Packed] = []
     orders: list[Order] = []
     wanted = tuple(only) or ("",)
-    for rules in (*_development(folder), _scenarios()):
+    for rules in (*_development(folder), scenario_rules()):
         if rules.name.lower().startswith(wanted):
             with smara_store(rules.threads) as store:
                 packed += _pack_all(rules.name, rules.threads, rules.needs, store)
                 orders += [_order(rules.name, store[0], *each) for each in rules.amended]
     chats = [load_longmemeval(folder, name, "message") for name in LONGMEMEVAL]
     for dataset in (load_locomo(folder), *chats):
-        if dataset.name.lower().startswith(wanted):
-            packed += _pack_set(dataset)
+        if not dataset.name.lower().startswith(wanted):
+            continue
+        for number, (key, questions) in enumerate(dataset.by_haystack(), 1):
+            print(f"\r{NAME}: {dataset.name}, store {number}", end="", file=sys.stderr, flush=True)
+            threads = dataset.haystack(key)
+            with smara_store(threads) as store:
+                needs = [Need(question) for question in questions]
+                packed += _pack_all(dataset.name, threads, needs, store)
+                orders += _updates(dataset.name, threads, questions, store)
+        print(file=sys.stderr)
     return packed, orders
 
 
-def _pack_set(dataset: Dataset) -> Iterator[Packed]:
-    for number, (key, questions) in enumerate(dataset.by_haystack(), 1):
-        print(f"\r{NAME}: {dataset.name}, store {number}", end="", file=sys.stderr, flush=True)
-        threads = dataset.haystack(key)
-        with smara_store(threads) as store:
-            needs = [Need(question) for question in questions]
-            yield from _pack_all(dataset.name, threads, needs, store)
-    print(file=sys.stderr)
+def _updates(
+    name: str,
+    threads: Sequence[Thread],
+    questions: Sequence[Question],
+    store: tuple[smara.Memory, AskedClock],
+) -> Iterator[Order]:
+    """Ask what changed since it was first told; not what it was before."""
+    memory, clock = store
+    for question in questions:
+        told = [each for each in threads if any(turn.key in question.gold for turn in each.turns)]
+        told.sort(key=lambda each: each.started_at)
+        is_past = re.search(_PAST, question.text, re.IGNORECASE)
+        if question.kind == "knowledge-update" and len(told) > 1 and not is_past:
+            clock.asked_at = question.asked_at
+            older = frozenset(each.key for each in told[:-1])
+            yield _order(name, memory, question, older, frozenset([told[-1].key]))
 
 
 def _pack_all(
@@ -187,8 +205,9 @@ def _order(
     older: frozenset[str],
     newer: frozenset[str],
 ) -> Order:
-    hits = [hit.thread_id or "" for hit in memory.search(question.text)]
-    threads = [hit.thread_id for hit in memory.search_threads(question.text)]
+    answer, conversations = memory.search(question.text), memory.search_threads(question.text)
+    hits = [hit.thread_id or "" for hit in list(answer) or answer.nearest]
+    threads = [hit.thread_id for hit in list(conversations) or conversations.nearest]
 
     def is_first(ranked: Sequence[str]) -> bool:
         first = next((each for each in ranked if each in older | newer), "")
@@ -263,7 +282,7 @@ def _asked(task: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _scenarios() -> Rules:
+def scenario_rules() -> Rules:
     """The invented scenarios, all in one store."""
     threads: list[Thread] = []
     needs: list[Need] = []
@@ -299,7 +318,7 @@ def scenarios_with_gold() -> Dataset:
         for row in map(json.loads, path.read_text(encoding="utf-8").splitlines())
         for n in range(len(row["prompts"]))
     }
-    rules = _scenarios()
+    rules = scenario_rules()
     questions = tuple(
         replace(need.question, haystack=rules.name, gold=gold[need.question.key])
         for need in rules.needs

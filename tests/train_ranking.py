@@ -37,7 +37,10 @@ from smara.search.weights import WEIGHTS
 
 Numbers = npt.NDArray[np.float64]
 TABLE = Path(__file__).parents[1] / "src/smara/search/ranker.json"
-RISING = ("words", "own words", "coverage", "meaning", "days", "time")
+RISING = (
+    *("words", "own words", "coverage", "meaning", "days", "time"),
+    *("words of its thread", "meaning of its thread"),
+)
 _RIDGE = 10.0
 _FOLDS = 5
 _SETS: dict[str, tuple[str, Callable[[Path], Dataset]]] = {

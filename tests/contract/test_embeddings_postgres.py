@@ -13,6 +13,7 @@ import pytest
 
 import smara
 from smara.database.vectors import PostgresVectors
+from smara.errors import BusyError
 from smara.meaning.nearest import Nearest
 from smara.testing import HashEmbedder
 from tests.contract.embedding import Restless, near, shelf_of, texts, vectors, waiting
@@ -163,6 +164,23 @@ def test_an_index_whose_making_was_interrupted_is_made_again(memory: Any) -> Non
             session, shelf, np.ones(64, dtype=np.float32), 200
         )
     assert len(near_all) == 121
+
+
+@pytest.mark.usefixtures("pgvector")
+def test_an_index_is_not_waited_for_without_end(memory: Any) -> None:
+    """A transaction that stays open is in the way of an index beside writers."""
+    fill(memory, sentences(120))
+    database, shelf = memory._rooms.database, shelf_of(memory)
+    database.vectors = PostgresVectors(indexed_from=100)
+    database._busy_ms = 200
+    with database.write() as session:
+        session.run("LOCK TABLE vectors IN ROW EXCLUSIVE MODE")
+        with pytest.raises(BusyError):
+            database.vectors.make_index(database, shelf, 64)
+    with database.read() as session:
+        assert session.one("SHOW lock_timeout") != ("200ms",)
+    database._busy_ms = 60_000  # other tests of the server may be in the way for a moment
+    assert database.vectors.make_index(database, shelf, 64)
 
 
 @pytest.mark.usefixtures("pgvector")

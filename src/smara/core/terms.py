@@ -205,15 +205,22 @@ def fit(term: str) -> str:
     return term[:_KEPT_OF_A_LONG_TERM] + digest
 
 
+def plain_stem(word: str) -> str | None:
+    """Return the stem of a word of prose; ``None`` for anything else."""
+    if word.isascii() and word.isalpha() and len(word) <= LONGEST_TERM:
+        lower = word.lower()
+        if word == lower or word[1:] == lower[1:] or word.isupper():
+            return stem(lower)
+    return None
+
+
 def expand(word: str) -> Expansion:
     """Return a word's terms, the whole before its parts.
 
     No term for a word without letters or digits.
     """
-    if word.isascii() and word.isalpha() and len(word) <= LONGEST_TERM:
-        lower = word.lower()
-        if word == lower or word[1:] == lower[1:] or word.isupper():
-            return Expansion(False, (Term(stem(lower), "word"),))
+    if (plain := plain_stem(word)) is not None:
+        return Expansion(False, (Term(plain, "word"),))
     word = fold(word)
     if not word.isascii() and cjk_run().search(word):
         # A run of CJK, possibly with Latin words glued to it: ``重跑test`` gives 重跑, 跑, test.

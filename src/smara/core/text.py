@@ -10,7 +10,7 @@ import re
 from collections import namedtuple
 from functools import cache
 
-from smara.core.terms import LONGEST_TERM, MARKS, cjk_run, expand, fold, pieces
+from smara.core.terms import LONGEST_TERM, MARKS, cjk_run, expand, fold, pieces, plain_stem
 
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 
@@ -73,6 +73,8 @@ class _Table(dict[str, str]):
         if older is not None and (terms_before := older.get(chunk)) is not None:
             return self._keep(chunk, terms_before, older.code.get(chunk, ""))
         bare = chunk.strip(_AROUND)
+        if (plain := plain_stem(bare)) is not None:
+            return self._keep(chunk, plain, "")
         if bare != chunk:
             return self._keep(chunk, self[bare], self.code.get(bare, ""))
         prose: list[str] = []
@@ -183,7 +185,7 @@ def words(text: str) -> list[str]:
     """
     distinct: dict[str, None] = {}
     for piece in pieces(text, _SLICE):
-        for chunk in dict.fromkeys(piece.split()):
+        for chunk in dict.fromkeys([each.strip(_AROUND) for each in piece.split()]):
             if chunk.isalpha() and chunk.isascii():
                 if 3 <= len(chunk) <= LONGEST_TERM:
                     distinct[chunk.lower()] = None

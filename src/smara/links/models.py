@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from smara.codegraph.models import LinkKind
-from smara.core.freshness import Verdict
+from typing import TYPE_CHECKING
+
 from smara.core.startup.record import dataclass
-from smara.messages.models import Message
-from smara.tasks.models import Relation
+
+if TYPE_CHECKING:
+    from smara.codegraph.models import LinkKind
+    from smara.core.freshness import Verdict
+    from smara.messages.models import Message
+    from smara.tasks.models import Relation
 
 
 @dataclass(frozen=True, slots=True)

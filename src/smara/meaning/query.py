@@ -25,7 +25,7 @@ from smara.errors import DatabaseError, SmaraError
 from smara.meaning.embedders import Embedders, VectorCache, choose_space
 from smara.meaning.models import Space, Vector
 from smara.meaning.store import VectorStore
-from smara.secrets import redact
+from smara.secrets.redact import redact_brief
 
 if TYPE_CHECKING:
     from smara.database.vectors import Codes, Floats
@@ -178,7 +178,7 @@ class Meaning:
             if deep
             else self._query_seconds
         )
-        text = redact(text[:LONGEST_QUERY]).text
+        text = redact_brief(text[:LONGEST_QUERY])
         stop_at = self._clock.monotonic() + budget
         try:
             if self._embedders.setting in self._warm:

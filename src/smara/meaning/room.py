@@ -6,7 +6,6 @@ Each side is built at first use, so that a search does not load what makes vecto
 from __future__ import annotations
 
 import os
-import socket
 import threading
 from collections.abc import Callable
 from functools import cached_property
@@ -102,6 +101,8 @@ class MeaningRoom:
 
         It loads every room that has something to embed.
         """
+        import socket
+
         from smara.meaning.embeddings import Embeddings
         from smara.meaning.worker import EmbeddingWorker
 

@@ -21,7 +21,7 @@ from smara.database.fulltext import Within, no_of
 from smara.errors import CorruptError, DeadlineError
 from smara.messages.models import Message
 from smara.messages.store import MessageStore
-from smara.search.amend import amended_threads
+from smara.search.amend import amended_threads, latest_first
 from smara.search.fuse import (
     THREAD_NEAREST,
     Closeness,
@@ -74,13 +74,15 @@ class Statistics:
         self._clock = clock
         self._sizes: tuple[int, int, int] = (0, 0, 0)
         self._read_at = float("-inf")
+        self._session: Session | None = None
 
     def _current(self, session: Session) -> tuple[int, int, int]:
         now = self._clock.monotonic()
-        if self._sizes[0] < _SMALL_ROWS or now - self._read_at > _KEPT_SECONDS:
+        is_small = self._sizes[0] < _SMALL_ROWS and session is not self._session
+        if is_small or now - self._read_at > _KEPT_SECONDS:
             try:
                 self._sizes = self._store.index_size(session)
-                self._read_at = now
+                self._read_at, self._session = now, session
             except DeadlineError:
                 pass  # an older sum, or none, ranks nearly as well
         return self._sizes
@@ -353,6 +355,12 @@ class MessageSearch:
         relevant = select(
             [best[each.no] for each in standing], replace(weights, least=0.0, share=0.0)
         )
+        if intent.period is None:
+            latest_first(
+                standing,
+                lambda each: (threads[each.no].id, threads[each.no].updated_at, best[each.no]),
+                count=2,
+            )
         if not relevant:
             standing = nlargest(weights.nearest, standing, key=lambda each: best[each.no])
         hits = tuple(

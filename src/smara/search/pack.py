@@ -3,7 +3,8 @@
 Each phase of the work has a budget and a share for every memory type that helps there. What one
 type does not use goes to the rest, by evidence per token: a hit counts by its rank, a message
 beside one by how near it stands, those after it more, since conclusions and corrections come
-later. Messages of one thread stand together in their order, entries about one file as well.
+later. Messages of one thread stand together in their order, entries about one file as well. The
+number of a message stands at the first of a run; those that follow count on from it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import NamedTuple
 from smara.core.dates import local_time
 from smara.core.escape import neutralize
 from smara.core.extract import shorten
+from smara.core.ids import beginning_of
 from smara.core.tokens import TokenCounter
 from smara.errors import InvalidInputError
 from smara.knowledge.kinds import KINDS
@@ -38,7 +40,9 @@ _LONGEST_ENTRY_SHARE = 0.5
 _BRIEF = 40
 # The evidence of a message for each step after a hit, and before one.
 _AFTER, _BEFORE = 0.8, 0.6
+# Evidence per token as it counts among others: a long entry does not fall too far.
 _USUAL_TOKENS = 30
+_NUMBER_TOKENS = 4
 
 
 class _Entry(NamedTuple):
@@ -48,6 +52,8 @@ class _Entry(NamedTuple):
     text: str
     tokens: int
     worth: float
+    density: float
+    is_beside: bool
 
 
 def pack(
@@ -86,11 +92,12 @@ def pack(
         if hit.id not in shown and (hit.is_trusted or not is_unasked)
     ]
     worths |= {hit.id: _worth_beside(hit, distinct, worths) for hit in beside}
-    most = int(budget * _LONGEST_ENTRY_SHARE)
+    most, count = int(budget * _LONGEST_ENTRY_SHARE), len(distinct)
     entries = [
-        _Entry(hit, text, counter.count(text).tokens + 1, worths[hit.id])
-        for hit in (*distinct, *beside)
+        _Entry(hit, text, tokens, worth, worth / math.sqrt(tokens + _USUAL_TOKENS), number >= count)
+        for number, hit in enumerate((*distinct, *beside))
         for text in (_entry(hit, counter, most),)
+        for tokens, worth in ((counter.count(text).tokens + 1, worths[hit.id]),)
     ]
     heads = {
         hit.thread_id: (head, counter.count(head).tokens + 1)
@@ -110,7 +117,12 @@ def pack(
         if key in heads and group[0].hit.seq is not None:
             group.sort(key=lambda entry: entry.hit.seq or 0)
             lines.append(heads[key][0])
-        lines += [entry.text for entry in group]
+        seqs = {entry.hit.seq for entry in group if key in heads}
+        lines += [
+            f"#{seq} {entry.text}" if seq in seqs and (seq or 0) - 1 not in seqs else entry.text
+            for entry in group
+            for seq in (entry.hit.seq,)
+        ]
     text = "\n".join(lines)
     ids = {entry.hit.id for entry in chosen}
     return PackedAnswer(
@@ -164,7 +176,7 @@ def _entry(hit: Hit, counter: TokenCounter, most_tokens: int) -> str:
     day = str(local_time(UTC, hit.created_at).date())
     is_said = hit.seq is not None and hit.thread_id is not None
     head = hit.type or hit.role or hit.source
-    head = f"#{hit.seq} {head}:" if is_said else f"- ({', '.join((head, day, *files))})"
+    head = f"{head}:" if is_said else f"- ({', '.join((head, day, *files))})"
     mark = "" if hit.is_confirmed else " (unconfirmed)"
     hedge = None if is_said else hit.metadata.get("hedge")
     mark += f" ({_line(str(hedge))})" if hedge else ""
@@ -183,8 +195,8 @@ def _head(hit: Hit, hits: Sequence[Hit]) -> str:
     of_thread = [other for other in hits if other.thread_id == hit.thread_id]
     hedge = next(filter(None, [other.metadata.get("hedge") for other in of_thread]), None)
     day = local_time(UTC, hit.created_at).date()
-    reserve = f"; {_line(str(hedge)).partition(': ')[0]}" if hedge else ""
-    return f"[Thread {hit.thread_id}, {day}{reserve}]"
+    reserve = f"; {_line(str(hedge)).partition(' (')[0]}" if hedge else ""
+    return f"[Thread {beginning_of(hit.thread_id or '')}, {day}{reserve}]"
 
 
 def _line(text: str) -> str:
@@ -199,7 +211,8 @@ def _choose(
 ) -> list[_Entry]:
     """Return what goes in: each type's share by rank, then the most evidence per token.
 
-    The first entry of a thread pays for its head, by ``costs``.
+    The first entry of a thread pays for its head, by ``costs``, and is a hit: what stands around
+    one that is not shown says nothing. The first of a run pays for its number.
     """
     chosen: dict[str, _Entry] = {}
     left = budget
@@ -211,15 +224,22 @@ def _choose(
                 chosen[entry.hit.id] = entry
                 room -= entry.tokens
                 left -= entry.tokens
+    hits = sorted([each for each in entries if not each.is_beside], key=lambda each: each.density)
+    densest = {entry.hit.thread_id: entry.density for entry in hits}
+    places: set[tuple[str | None, int]] = set()
     for entry in sorted(
-        entries, key=lambda entry: -entry.worth / math.sqrt(entry.tokens + _USUAL_TOKENS)
+        entries, key=lambda entry: -min(entry.density, densest[entry.hit.thread_id])
     ):
-        thread_id = entry.hit.thread_id if entry.hit.seq is not None else None
-        tokens = entry.tokens + costs.get(thread_id, 0)
-        if entry.hit.id not in chosen and tokens <= left:
+        thread_id, seq = entry.hit.thread_id, entry.hit.seq
+        head = costs.get(thread_id, 0) if seq is not None else 0
+        number = 0 if seq is None or (thread_id, seq - 1) in places else _NUMBER_TOKENS
+        tokens = entry.tokens + head + number
+        if entry.hit.id not in chosen and tokens <= left and not (entry.is_beside and head):
             chosen[entry.hit.id] = entry
             left -= tokens
-            costs[thread_id] = 0
+            if seq is not None:
+                costs[thread_id] = 0
+                places.add((thread_id, seq))
     return list(chosen.values())
 
 

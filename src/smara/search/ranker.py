@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from smara.core.startup.regex import re, regex
 from smara.search.rank import MessageCandidate, RowWords
@@ -51,7 +51,7 @@ _ASKS_ASSISTANT = regex(r"\byou(?:rs?)?\b", re.IGNORECASE)
 @cache
 def tables() -> Mapping[str, Sequence[float]]:
     """Return the weights of each look."""
-    text = files("smara.search").joinpath("ranker.json").read_text("utf-8")
+    text = Path(__file__).with_name("ranker.json").read_text("utf-8")
     weights: dict[str, dict[str, float]] = json.loads(text)["weights"]
     return {look: tuple([weights[look][fact] for fact in FACTS]) for look in LOOKS}
 
@@ -118,9 +118,11 @@ def describe(
                 answer if is_asked else 0.0,
                 float(times[place][0]),
                 float(times[place][1]),
-                1 / (1 + row.seq),
-                0.0 if is_alone else best[0] if roots[place] < best[0] else best[1],
-                -1.0 if is_alone else nearest[0] if meaning[place] < nearest[0] else nearest[1],
+                # The place of one that stands alone in its thread tells nothing, and it speaks for
+                # the whole: what was said in passing is no worse than a long conversation.
+                0.0 if is_alone else 1 / (1 + row.seq),
+                best[0] if is_alone or roots[place] < best[0] else best[1],
+                nearest[0] if is_alone or meaning[place] < nearest[0] else nearest[1],
                 sum(nearest) / len(nearest),
             )
         )

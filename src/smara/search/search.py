@@ -492,7 +492,8 @@ class Search:
             deadline_seconds=stop_at - self._clock.monotonic(),
             share=self._weights.fusion.reranker,
         )
-        return newer_first(best, self.messages.around), scale.render(), note
+        is_timed = intent.period is not None
+        return newer_first(best, self.messages.around, is_timed), scale.render(), note
 
     def _select(
         self,

@@ -224,6 +224,40 @@ def test_unconfirmed_statement_says_so():
     assert "(unconfirmed)" in pack([hit(1, "maybe", is_confirmed=False)], COUNTER).text
 
 
+SESSION = "3f0c1a7e-77aa-4c1e-9b1e-0c2d5e6f7a8b"
+
+
+def said(seq, content, role="user", **more):
+    return Hit(f"m-{seq}", "raw", content, 0, thread_id=SESSION, role=role, seq=seq, **more)
+
+
+def test_run_of_messages_is_numbered_once_under_the_beginning_of_its_thread_id():
+    packed = pack(
+        [said(4, "Percent first."), said(5, "Noted.", "assistant"), said(9, "Ship it.")], COUNTER
+    )
+    assert packed.text.splitlines() == [
+        "[Thread 3f0c1a7e, 1970-01-01]",
+        "#4 user: Percent first.",
+        "assistant: Noted.",
+        "#9 user: Ship it.",
+    ]
+
+
+def test_thread_that_was_amended_says_when_and_no_more():
+    hedge = "amended on 2026-02-12 (01a1eab6-eaf1-7002-8524-e08625011dcf): The limit is 800 now"
+    packed = pack([said(1, "The limit is 250.", metadata={"hedge": hedge})], COUNTER)
+    assert packed.text.startswith("[Thread 3f0c1a7e, 1970-01-01; amended on 2026-02-12]\n")
+
+
+def test_what_stands_around_a_hit_that_does_not_fit_is_left_out():
+    def around(hits):
+        return [said(2, "That is the one. Ship it.")]
+
+    hits = [hit(1, words(20, 1)), said(1, words(20, 2))]
+    assert pack(hits, COUNTER, 100, around=around).hits == (hits[0],)
+    assert len(pack(hits, COUNTER, 1_000, around=around).hits) == 3
+
+
 @pytest.mark.parametrize("budget", [0, 99, -5, True, 1.5])
 def test_budget_that_is_none_is_refused(budget):
     with pytest.raises(InvalidInputError, match="budget_tokens"):

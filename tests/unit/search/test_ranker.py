@@ -71,8 +71,13 @@ def test_weights_between_two_looks_are_their_mean():
 def test_evidence_of_the_thread_is_that_of_its_other_messages():
     rows = [row(1), row(2, seq=2), row(3, thread=2)]
     facts = described(rows, [words(own=4.0), words(own=1.0), words(own=1.0)], meaning=[2.0, 1.0, 0])
-    assert [each["words of its thread"] for each in facts] == [0.5, 1.0, 0.0]
-    assert [each["meaning of its thread"] for each in facts] == [1.0, 2.0, -1.0]
+    assert [each["words of its thread"] for each in facts] == [0.5, 1.0, 0.5]
+    assert [each["meaning of its thread"] for each in facts] == [1.0, 2.0, 0.0]
+
+
+def test_place_of_a_message_that_stands_alone_tells_nothing():
+    facts = described([row(1), row(2, seq=2), row(3, thread=2)], [words()] * 3)
+    assert [each["early in its thread"] for each in facts] == [1 / 2, 1 / 3, 0.0]
 
 
 def test_answer_is_wanted_where_the_question_is_about_what_you_said():
