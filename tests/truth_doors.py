@@ -358,6 +358,9 @@ class Doors:
         found = []
         head, _, kept = text.partition("\nkind\t")
         found += self._false_of_kept(kept.splitlines()[1:])
+        rules = [row.split("\t")[-2] for row in kept.splitlines()[1:] if row.count("\t") > 2]
+        limited = sum(rule != "for ever" for rule in rules)
+        expected["retention"] = f"{limited} of {len(rules)} kinds have a limit"
         text = head.rstrip("\n")
         for line in text.splitlines():
             name, _, said = line.partition("\t")

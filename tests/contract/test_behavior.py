@@ -589,6 +589,25 @@ def test_plans_are_scaled_constrained_and_widened_by_what_is_known(memory):
     assert "npm: command not found" in memory.behavior.qa_context()
 
 
+def test_a_recipe_that_begins_with_a_file_belongs_to_that_file_and_its_module(memory):
+    """1. three sessions edit a schema and run the same two commands; 2. the recipe is planned with
+    where it applies, and nowhere else; 3. once confirmed, it is told before that file changes.
+    """
+    for number in range(3):
+        script = Script(f"s{number}", 1_760_000_000_000 + number * DAY * 1000)
+        script.edit("src/api/schema.py").run("make proto").run("make client")
+        finalize(memory, script.green().end())
+    (recipe,) = memory.memories.list(type="workflow_recipe")
+    assert recipe.files == ("src/api/schema.py",)
+    task = "run the ranking of words, then of sessions"
+    assert "make proto" in memory.behavior.planner_context(["api"], "add a field").text
+    assert "make proto" not in memory.behavior.planner_context(["search"], task).text
+    memory.memories.accept(recipe.id)
+    edit = {"file_path": "src/api/schema.py"}
+    assert "make proto" in memory.moments.before_tool("s9", "Edit", edit).text
+    assert memory.moments.after_tool("s8", "Read", edit, "x = 1") is None
+
+
 def test_what_a_report_says_and_is_not_understood_is_told(memory):
     report = "- src/pay/card.py:4 - the limit is ignored\n- The login page feels slow on a phone"
     result = memory.behavior.qa_report(report, session_id="s1")

@@ -448,12 +448,58 @@ def test_amid_work_a_request_for_one_thing_is_no_decision_and_two_binding_statem
     assert decision.thread_id == "s-2"
 
 
+@pytest.mark.parametrize(
+    ("question", "is_offer"),
+    [
+        ("What is the most that a car pays for one whole day?", False),
+        ("I would cap the fee of a car at 40 euros for a whole day?", True),
+        ("Forty euros as the most for a whole day of a car?", True),
+    ],
+)
+def test_a_question_that_offers_nothing_was_not_rejected(memory, question, is_offer):
+    reply = "No hours. 24 euros a day at most, and the day begins when the car enters, always."
+    say(memory, "s-1", (PARKING[0], ("assistant", question), ("user", reply), *PARKING[3:]))
+    memory.decisions.update()
+    (decision,) = memory.decisions.list()
+    assert bool(decision.rejected) is is_offer
+
+
 @pytest.mark.parametrize("wish", ["Never mock the database here.", "Use pnpm, not npm, please."])
 def test_a_short_wish_is_heard_the_first_time_it_is_said_plainly(memory, wish):
     answer = ("assistant", "I changed it and ran the tests.")
     say(memory, "s-1", (("user", "Go on with the tests."), answer, ("user", wish), answer))
     memory.decisions.update()
     assert [decision.rule for decision in memory.decisions.list()] == [wish]
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        "Answer in French.",
+        "Please reply in German from here.",
+        "Réponds-moi en français, s'il te plaît.",
+        "Antworte bitte auf Deutsch.",
+        "用中文回答我",
+        "日本語で答えてください。",
+    ],
+)
+def test_how_the_agent_shall_talk_is_heard_at_once_and_told_to_that_person(memory, wish):
+    answer = ("assistant", "D'accord. The test passes now.")
+    say(memory, "s-1", (("user", f"Mend the test of the parser.\n{wish}"), answer))
+    memory.decisions.update()
+    (decision,) = memory.decisions.list()
+    assert decision.rule == wish
+    assert memory.memories.get(decision.id).visibility == "personal"
+    assert wish in memory.moments.preview().text
+
+
+@pytest.mark.parametrize(
+    "request_", ["Answer the question in the issue.", "Reply to the review, then merge."]
+)
+def test_a_request_to_answer_somebody_is_no_wish(memory, request_):
+    say(memory, "s-1", (("user", request_), ("assistant", "Done: I answered it.")))
+    memory.decisions.update()
+    assert not memory.decisions.list()
 
 
 def test_a_page_that_is_pasted_into_a_message_decides_nothing(memory):

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+import smara
 from tests.contract.test_decisions import PARKING, TASK
 from tests.stories.test_hooks_that_teach import hook
 from tests.surfaces.shell import smara as call
@@ -119,3 +120,43 @@ def test_what_a_commit_decided_is_told_with_the_first_message_about_it(repositor
     (repository / "grace.py").write_text(text.format(45))
     hook("SessionStart", session_id="mended", cwd=os.getcwd(), source="startup")
     assert "Undone" not in ask("mended", "Why do ambulances pay at the barrier of the hospital?")
+
+
+def test_a_rule_follows_its_file_to_another_name(repository):
+    talk("march")
+    remembered = "parking_fee returns whole euros; the barrier has no coins"
+    assert call("remember", "--type", "gotcha", "--file", "fees.py", remembered).code == 0
+    (repository / "garage").mkdir()
+    names = ("-c", "user.name=Ann", "-c", "user.email=ann@example.com")
+    subprocess.run(["git", "mv", "fees.py", "garage/tariff.py"], check=True)
+    subprocess.run(["git", *names, "commit", "-qam", "Move the tariff"], check=True)
+    assert call("code", "index").code == 0
+    hook("SessionStart", session_id="june", cwd=os.getcwd(), source="startup")
+    hook("Stop", session_id="june", cwd=os.getcwd(), last_assistant_message="Ready.")
+    hook("drain")
+    path = str(repository / "garage" / "tariff.py")
+    change = {"file_path": path, "old_string": "4", "new_string": "5"}
+    for session in ("june", "july"):
+        about = {"session_id": session, "cwd": os.getcwd(), "tool_use_id": f"edit-{session}"}
+        told = hook("PreToolUse", **about, tool_name="Edit", tool_input=change)
+        assert "24 euros" in told
+        assert session == "june" or "whole euros" in told
+    with smara.open() as memory:
+        injection = memory.moments.before_tool("august", "Edit", change)
+    assert injection is not None
+    assert "24 euros" in injection.text
+    assert "garage/tariff.py]" in injection.text
+
+
+def test_what_was_told_when_the_file_was_read_is_not_told_again_before_its_edit(repository):
+    """1. one of two lines about a file is told as it is read; 2. the other one before the edit."""
+    call("remember", "Fees are whole euros in fees.py", "--type", "gotcha", "--file", "fees.py")
+    rule = "Every change of fees.py needs a line in CHANGES"
+    call("remember", rule, "--type", "requirement", "--file", "fees.py")
+    assert call("context", "preview").code == 0
+    hook("drain")
+    about = {"session_id": "may", "cwd": os.getcwd(), "tool_input": {"file_path": "fees.py"}}
+    read = hook("PostToolUse", **about, tool_name="Read", tool_use_id="u1", tool_response="x")
+    edit = hook("PreToolUse", **about, tool_name="Edit", tool_use_id="u2")
+    assert ("whole euros" in read, "CHANGES" in read) == (True, False)
+    assert ("whole euros" in edit, "CHANGES" in edit) == (False, True)

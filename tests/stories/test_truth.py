@@ -427,7 +427,7 @@ def test_what_an_explained_answer_says_is_so(doors, stage):
 
 
 def test_what_status_and_the_doctor_say_is_so(doors):
-    assert doors.false_of_status(read(doors, "status")) == []
+    assert doors.false_of_status(read(doors, "status", "--retention")) == []
     assert doors.false_of_doctor(read(doors, "doctor")) == []
 
 
@@ -439,7 +439,7 @@ def test_what_status_says_of_code_and_history_follows_the_disk_and_git(doors, st
         subprocess.run(["git", *who, *words], cwd=shop, check=True, capture_output=True)
 
     def line(name: str) -> str:
-        said = read(doors, "status")
+        said = read(doors, "status", "--retention")
         assert doors.false_of_status(said) == []
         return said.partition(f"\n{name}\t")[2].partition("\n")[0]
 
@@ -447,14 +447,14 @@ def test_what_status_says_of_code_and_history_follows_the_disk_and_git(doors, st
     for subject in ("The cart", "The tax"):
         git("commit", "-q", "--allow-empty", "-m", subject)
     assert line("history") == "0 commits, 2 behind"
-    before = read(doors, "status")
+    before = read(doors, "status", "--retention")
     assert stage.memory.commits.keep_up().added == 2
     assert line("history") == "2 commits, current"
     assert "history\t0 commits, 2 behind" in doors.false_of_status(before)
     git("commit", "-q", "--allow-empty", "-m", "The invoice")
     assert line("history") == "2 commits, 1 behind"
 
-    before = read(doors, "status")
+    before = read(doors, "status", "--retention")
     (shop / "src" / "cart.py").write_text(CART.replace("2", "3"))  # of the same size
     assert line("code") == "1 file indexed, 1 file behind"
     assert "code\t1 file indexed, current" in doors.false_of_status(before)
@@ -533,7 +533,8 @@ LIES = {
     "status": (
         ("messages\t6", "messages\t7"), ("1 ready", "2 ready"), ("1 blocked", "0 blocked"),
         ("in force", "lost"), ("offline", "claude"), ("threads\t3", "threads\t4"),
-        ("for ever", "30 days"), ("180 days", "18 days"), ("code\t1 file", "code\t2 files"),
+        ("for ever", "30 days"), ("180 days", "18 days"), ("7 of 13", "8 of 13"),
+        ("code\t1 file", "code\t2 files"),
         ("1 file indexed, current", "1 file indexed, 1 file behind"),
         ("1 file indexed, current", "not indexed; `smara code index` does it"),
         ("0 commits, current", "1 commit, current"), ("0 commits, current", "0 commits, 1 behind"),
@@ -555,7 +556,7 @@ def test_a_false_statement_of_any_door_is_caught(doors, stage):
     [gotcha] = stage.memory.memories.list(type="gotcha", source="user_taught")
     texts = {
         "search": read(doors, "search", QUESTIONS[0], "--explain"),
-        "status": read(doors, "status"),
+        "status": read(doors, "status", "--retention"),
         "doctor": read(doors, "doctor"),
         "why": read(doors, "memories", "why", gotcha.short_id),
     }
@@ -601,7 +602,7 @@ def test_what_is_told_of_a_real_session_is_what_its_events_show(stage, path, mon
     ]
     assert false_of_session(stage.world, session.id, " ".join(watched.evidence)) == []
     doors = Doors(stage.folder / "store.db", stage.folder / "shop", 0, text)
-    assert doors.false_of_status(read(doors, "status")) == []
+    assert doors.false_of_status(read(doors, "status", "--retention")) == []
     assert doors.false_of_doctor(read(doors, "doctor")) == []
     for each in stage.memory.memories.list():
         assert doors.false_of_why(read(doors, "memories", "why", each.short_id)) == []

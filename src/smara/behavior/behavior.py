@@ -67,7 +67,6 @@ from smara.core.clock import Clock
 from smara.core.events import HostEvent
 from smara.core.ids import IdMaker
 from smara.core.scope import require_id
-from smara.core.text import find_words
 from smara.core.tokens import TokenCounter
 from smara.database.database import Session
 from smara.errors import InvalidInputError, SmaraError
@@ -75,6 +74,7 @@ from smara.knowledge.gate import SESSION_TYPES, SessionType
 from smara.knowledge.kinds import types_told_at
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import AddResult, TypedMemory, WorkUnit
+from smara.knowledge.statements import Statement
 from smara.secrets import redact
 
 DAY_MS = 86_400_000
@@ -487,7 +487,7 @@ class Behavior(Habits):
         """Return a planner's context: constraints, coupled files, estimates.
 
         Args:
-            task: What is planned; recipes that share at least two words with it are added.
+            task: What is planned; recipes of other places need two of its telling words.
         """
         sections = {
             title: self._memories_of(modules, limit, type=kind)
@@ -497,15 +497,15 @@ class Behavior(Habits):
         sections[FOLLOWERS] = [
             each for each in sections[FOLLOWERS] if each.data.get("reason") != import_chase.REASON
         ]
-        # The recipes that have most words in common with the task.
-        words = {word.lower() for word in find_words(task)}
+        # The recipes of these modules, then those that share telling words with the task.
+        telling = Statement(task).content_set
         recipes = [
-            (len(words.intersection(word.lower() for word in find_words(each.content))), each)
+            (each.is_of(modules), len(telling & Statement(each.content).content_set), each)
             for each in self._memories_of((), 50, type="workflow_recipe")
-            if not modules or each.applies_at(modules)
+            if not (modules and each.modules) or each.is_of(modules)
         ]
-        best = sorted((pair for pair in recipes if pair[0] > 1), key=lambda pair: -pair[0])
-        sections["How it is done here"] = [each for _, each in best[:MOST_RECIPES]]
+        best = sorted((row for row in recipes if row[0] or row[1] > 1), key=lambda row: row[:2])
+        sections["How it is done here"] = [each for *_, each in best[: -MOST_RECIPES - 1 : -1]]
         constraints = [
             f"Not again: {tried} ({why})" if tried and why else each.content
             for each in sections[PLANNER_SECTIONS["dead_end"][0]]

@@ -201,7 +201,11 @@ def _record_tests(
     is_counted = facts.last_source_edit > facts.green_step
     facts.runs_so_far = facts.runs_so_far + 1 if is_counted else 0
     facts.last_test, facts.last_test_ok = pad.step, is_green
-    facts.test, facts.test_command = EventPlace(event.at_ms, pad.step), quote(command.text, 120)
+    tests = " && ".join(part.text for part in command.parts if part.purpose == "test")
+    facts.test, facts.test_command = (
+        EventPlace(event.at_ms, pad.step),
+        quote(tests or command.text, 120),
+    )
     facts.test_counts = count_tests(output, is_green)
     if is_green:
         if is_counted:

@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from smara.core.extract import shorten
@@ -91,7 +91,7 @@ class Draft(NamedTuple):
 
 @cache
 def _weights() -> dict[str, dict[str, float]]:
-    text = files("smara.decisions").joinpath("weights.json").read_text("utf-8")
+    text = Path(__file__).with_name("weights.json").read_text("utf-8")
     found: dict[str, dict[str, float]] = json.loads(text)
     return found
 
@@ -261,7 +261,7 @@ def _draft(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed], mean: float)
         chosen,
         score=mean if is_talk else score,
         is_talk=is_talk,
-        is_wish=surest >= SURE and _is_plain(best) and _is_wish(best, chosen),
+        is_wish=surest >= SURE and _is_plain(best, _LEAST_OF_A_WISH) and _is_wish(best, chosen),
         is_personal=_is_personal(best.text),
     )
 
@@ -309,14 +309,15 @@ def _is_binding(sentence: Sentence) -> bool:
 def _is_said_plainly(weight: float, sentence: Sentence) -> bool:
     """Return True for a wish in plain words, or a choice in a form.
 
-    "Never mock the database", "From now on …", "Use pnpm, not npm", "Per line (asked: how are
-    totals rounded)".
+    "Never mock the database", "From now on …", "Use pnpm, not npm", "Answer in French", "Per line
+    (asked: how are totals rounded)".
     """
     facts = sentence.facts
     is_contrast = facts["choice at once"] and facts["refuse"] and not facts["status"]
     is_choice = facts["form"] or (is_contrast and len(sentence.text) <= _SHORT)
     is_wish = weight >= _LEAST_WISH and bool(facts["ever at once"] or facts["henceforth"])
-    return is_wish or (weight >= _LEAST_CHOICE and bool(is_choice))
+    is_manner = facts["manner at once"] and not facts["question"] and len(sentence.text) <= _SHORT
+    return is_wish or bool(is_manner) or (weight >= _LEAST_CHOICE and bool(is_choice))
 
 
 def _is_restated(turns: Sequence[SpokenTurn], sentence: Sentence) -> bool:
@@ -422,8 +423,12 @@ def _rejected(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed]) -> list[Q
         offers = [
             each
             for each in sentences(own_text(before.text))
+            # "What is the most?" offers nothing; "Two days?" does.
             if len(content_terms(each)) > 2
-            and (each.endswith(("?", "？")) or count_signs(each, "offer"))
+            and (
+                count_signs(each, "offer")
+                or (each.endswith(("?", "？")) and not count_signs(each, "ask"))
+            )
         ]
         if offers:
             best = max(offers, key=lambda each: len(content_terms(each) & spoken))
@@ -437,7 +442,8 @@ _CODE_NAME = regex(r"[\w-]+\.\w{1,5}\b|\w+_\w+|\w+\(\)|`")
 def _is_wish(best: Sentence, chosen: Sequence[Quotation]) -> bool:
     """Return True for a rule for all of the work, not for one thing in the code."""
     facts = best.facts
-    is_general = facts["ever at once"] or facts["henceforth"] or facts["lasting"]
+    names = ("ever at once", "henceforth", "lasting", "manner at once")
+    is_general = any(facts[name] for name in names)
     return bool(is_general and len(chosen) == 1 and _is_short_and_general(best.text))
 
 
@@ -448,4 +454,6 @@ def _is_short_and_general(text: str) -> bool:
 
 
 def _is_personal(text: str) -> bool:
-    return bool(count_signs(text, "self") and count_signs(text, "want"))
+    """Return True for a taste: what I want, or how the agent shall talk to me."""
+    is_taste = count_signs(text, "self") and count_signs(text, "want")
+    return bool(is_taste or count_signs(text, "manner"))

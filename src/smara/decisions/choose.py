@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from smara.behavior.finalize import ModelAccess, read_items
 from smara.core import log
 from smara.core.extract import shorten
 from smara.core.prompts import load_prompt
 from smara.decisions.utterances import Sentence, SpokenTurn
 from smara.errors import SmaraError
 from smara.models.chat import ChatRequest, list_schema
+
+if TYPE_CHECKING:
+    from smara.behavior.finalize import ModelAccess
 
 _PROMPTS = Path(__file__).parent / "prompts"
 _AT_ONCE = 120
@@ -58,6 +60,8 @@ def choose(
     Returns:
         Groups of sentences; None if the model could not be asked, or its answer was no list.
     """
+    from smara.behavior.finalize import read_items  # not needed by those who list decisions
+
     found: list[ChosenGroup] = []
     new = [number for number, each in enumerate(spoken) if turns[each.turn].seq > since]
     first = max(min(new, default=len(spoken)), len(spoken) - _AT_ONCE * _MOST_REQUESTS)

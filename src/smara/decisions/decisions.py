@@ -13,9 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from smara.behavior.finalize import ModelAccess
 from smara.commits.commits import Commits
 from smara.core.extract import shorten
 from smara.core.files import read_regular
@@ -35,7 +34,6 @@ from smara.decisions.models import Decision, DecisionPage, DecisionReport
 from smara.decisions.recall import common_terms, recall
 from smara.decisions.shelf import CommitShelf, DecisionShelf, records_about
 from smara.decisions.store import DecisionRow, DecisionStore, WaitingThread
-from smara.decisions.turns import turns_of
 from smara.decisions.utterances import (
     SpokenTurn,
     content_terms,
@@ -50,6 +48,9 @@ from smara.knowledge.models import AddResult, Evidence, NewMemory, Relation, Sta
 from smara.knowledge.provenance import Sources, Why
 from smara.knowledge.store import KnowledgeStore
 from smara.messages.store import MessageStore
+
+if TYPE_CHECKING:  # a list of decisions must not load what reads sessions
+    from smara.behavior.finalize import ModelAccess
 
 MOST_THREADS = 1_000
 IDLE_SECONDS = 120.0
@@ -280,6 +281,8 @@ class Decisions:
     # reading
 
     def _read(self, thread: WaitingThread, counts: Counter[str]) -> None:
+        from smara.decisions.turns import turns_of
+
         with self._store.database.read() as session:
             after = max(0, thread.last_seq - _MOST_MESSAGES)
             messages = self._messages.between(
@@ -311,6 +314,8 @@ class Decisions:
 
     def _said_before(self, thread: WaitingThread, draft: Draft, origin: str) -> Evidence | None:
         """Return the same statement of the same person in another session, if there is one."""
+        from smara.decisions.turns import turns_of
+
         text = draft.quotations[0].text
         terms = content_terms(text)
         rates = common_terms()

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from importlib.resources import files
 from itertools import pairwise
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from smara.core.extract import word_set
@@ -100,7 +100,7 @@ def signs() -> dict[str, tuple[re.Pattern[str], tuple[str, ...]]]:
     """Return the patterns of each class of small words."""
     words: dict[str, list[str]] = {}
     runs: dict[str, list[str]] = {}
-    for line in files("smara.decisions").joinpath("signs.txt").read_text("utf-8").splitlines():
+    for line in Path(__file__).with_name("signs.txt").read_text("utf-8").splitlines():
         head, separator, phrases = line.partition(": ")
         if not separator or line.startswith("#"):
             continue
@@ -228,12 +228,13 @@ def content_terms(text: str) -> set[str]:
 @cache
 def _small() -> frozenset[str]:
     """Return the terms of all small words, and of the commonest others."""
-    lines = files("smara.decisions").joinpath("signs.txt").read_text("utf-8").splitlines()
+    lines = Path(__file__).with_name("signs.txt").read_text("utf-8").splitlines()
     # A longer word of another language may have the stem of a telling one: "maintenant".
     phrases = " ".join(
         phrase
         for line in lines
-        if line[:1] != "#"
+        # What a wish about the manner of answers says is not small.
+        if not line.startswith(("#", "manner"))
         for phrase in line.partition(": ")[2].split(", ")
         if " " not in phrase and (" en:" in line[:14] or len(phrase) <= 5)
     )
@@ -319,6 +320,7 @@ def _facts_of(
             **exchange,
             "ever at once": float(bool(_opening("ever").match(bare))),
             "choice at once": float(bool(_opening("choose").match(bare))),
+            "manner at once": float(bool(_opening("manner").match(bare))),
             "refuses at once": float(bool(count_signs(start, "refuse"))),
             "task at once": float(bool(count_signs(start, "task"))),
             "question": float(bool(_ASKS.search(bare[-3:]) or _INVERTED.match(bare))),

@@ -106,6 +106,7 @@ def make_observations(
     extractors: Sequence[Extractor] = (),
     embed: Callable[[], int] | None = None,
     learn: Callable[[], int] | None = None,
+    note: Callable[[dict[str, int]], None] | None = None,
     judge_code: JudgeCode | None = None,
 ) -> tuple[Observations, Worker, Background]:
     """Make the room, its worker, and its background thread.
@@ -119,6 +120,7 @@ def make_observations(
         extractors: Values of the user's own that are taken out of messages.
         embed: What a worker does besides: vectors of what was written.
         learn: What a worker does besides: decide on ended sessions, and the daily jobs.
+        note: Hears what came of each round of a worker that did something.
         judge_code: How observations stand to the code they name, by number.
 
     Returns:
@@ -184,6 +186,7 @@ def make_observations(
         rules=due_rules(settings),
         embed=embed,
         learn=learn,
+        note=note,
     )
     return observations, worker, background
 

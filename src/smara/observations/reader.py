@@ -272,14 +272,20 @@ class ObservationReader:
             ("o.state = ?", state),
             ("o.category = ?", category),
             ("o.priority = ?", priority),
-            ("h.id = ?", thread_id),
+            (
+                "o.thread_no = (SELECT t.no FROM threads t WHERE t.project_no = :project"
+                " AND t.id = ?)",
+                thread_id,
+            ),
         ]
         given = [(condition, value) for condition, value in conditions if value is not None]
         rest = "".join(f" AND {condition}" for condition, _ in given)
         with self._store.database.read() as session:
             rows = self._store.select(
                 session,
-                f"{rest} ORDER BY o.said_at DESC, o.no DESC LIMIT ? OFFSET ?",
+                # Without the sign an index by time would be walked for the few of a thread.
+                f"{rest} ORDER BY {'+' if thread_id else ''}o.said_at DESC, o.no DESC"
+                " LIMIT ? OFFSET ?",
                 (*(value for _, value in given), limit, offset),
             )
         return [row for _, row in rows]

@@ -73,3 +73,21 @@ def test_a_test_whose_name_is_an_order_is_not_named():
         words_of_test("tests/test_a.py::test_totals[1-a]")
         == "The test `tests/test_a.py::test_totals[1-a]`"
     )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Error: error:0308010C:digital envelope routines::unsupported",
+        "ERROR: failed to solve: no match for platform in manifest",
+        "Traceback (most recent call last):",
+    ],
+)
+def test_a_quotation_that_says_no_more_than_that_it_failed_is_none(line):
+    assert error_quote(line) == ""
+
+
+def test_a_quotation_does_not_end_in_a_word_that_leads_on():
+    assert error_quote("fatal: refusing to merge unrelated stuff of them") == (
+        "fatal: refusing to merge unrelated"
+    )

@@ -112,6 +112,15 @@ def test_that_a_session_has_ended_is_no_outcome():
             ],
         ),
         (
+            build().run(
+                "git mv src/a/x.py src/a/z.py && go vet ./... && go test ./...", "ok  a 2s"
+            ),
+            [
+                "It edited `src/a/x.py`.",
+                "Tests after its last edit of code: `go test ./...`, no failure shown.",
+            ],
+        ),
+        (
             build().red().edit("src/a/y.py"),
             [
                 "It edited `src/a/y.py`, `src/a/x.py`.",

@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 import pickle
 from dataclasses import KW_ONLY, field
+from typing import ClassVar
 
 import pytest
 
@@ -39,6 +40,8 @@ def _classes(make):
         """A list that grows."""
 
         names: list[str] = field(default_factory=list)
+        total: int = field(default=7, init=False)
+        limit: ClassVar[int] = 9
 
     return Point, Place, Count
 
@@ -56,6 +59,9 @@ def test_a_record_is_made_compared_hashed_and_shown_as_a_dataclass(make):
     assert repr(place(1, name="there")).endswith("Place(x=1, y=2, name='there')")
     assert count().names is not count().names
     assert count(["a"]) == count(["a"])
+    assert (count().total, count.limit) == (7, 9)
+    assert [each.name for each in dataclasses.fields(place)] == ["x", "y", "tags", "name"]
+    assert dataclasses.is_dataclass(count)
     assert dataclasses.replace(place(1), y=5) == place(1, 5)
     assert dataclasses.asdict(point(1)) == {"x": 1, "y": 2, "tags": ()}
     assert point.__match_args__ == ("x", "y", "tags")
@@ -101,3 +107,38 @@ def test_importing_a_record_compiles_nothing_until_the_first_instance_is_made():
     point(1)
     assert point.__init__ is not before
     assert "y" in inspect.signature(point.__init__).parameters
+
+
+def test_importing_a_record_looks_for_no_fields_until_they_are_asked_for():
+    point, place, _ = _classes(record.dataclass)
+    assert not any(isinstance(vars(each)["__dataclass_fields__"], dict) for each in (point, place))
+    dataclasses.fields(place)
+    assert isinstance(vars(place)["__dataclass_fields__"], dict)
+
+
+@BOTH
+def test_a_record_without_slots_has_its_defaults_as_attributes(make):
+    @make
+    class Loose:
+        """A record that takes other attributes."""
+
+        x: int = 3
+        tags: list[str] = field(default_factory=list)
+
+    loose = Loose()
+    loose.other = 1
+    assert (Loose.x, hasattr(Loose, "tags"), loose.tags) == (3, False, [])
+
+
+def test_two_threads_that_use_a_class_first_find_the_same_fields():
+    """Both have the fact in hand before either has found it."""
+
+    @record.dataclass(slots=True)
+    class Stretch:
+        looks: list[str] = record.field(default_factory=list)
+        runs: int = 0
+
+    fact = vars(Stretch)["__dataclass_fields__"]
+    first, second = fact.__get__(None, Stretch), fact.__get__(None, Stretch)
+    assert first is second
+    assert (Stretch().looks, Stretch().runs) == ([], 0)

@@ -101,3 +101,18 @@ def test_suspecting_loads_no_scanner_and_nothing_else_that_takes_time():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) <= set(anyway.stdout.split())
+
+
+def test_a_query_loads_the_rules_only_if_it_may_hold_a_secret():
+    program = (
+        "import sys; from smara.secrets.redact import redact_brief\n"
+        "for text in ('how do I count the tokens?', 'the password is h7!kkdwq',\n"
+        '\'{"session_id": "ghp_\' + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7cF0iL3oR6" + \'"}\'):\n'
+        "    print('REDACTED' in redact_brief(text), 'smara.secrets.rules' in sys.modules)\n"
+        "    sys.modules.pop('smara.secrets.rules', None)\n"
+        "    from smara.secrets.redact import _engine; _engine.cache_clear()"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.splitlines() == ["False False", "True True", "True True"]

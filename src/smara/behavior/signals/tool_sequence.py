@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from smara.actions.commands import split_variables
+from smara.actions.paths import modules_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.scratchpad import Pad, code
 from smara.core.startup.regex import regex
@@ -116,4 +117,12 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         ],
         "success_count": count,
     }
-    return MemoryDraft("workflow_recipe", content, (" → ".join(steps),), data=data)
+    files = (begin.removeprefix("edit "),) if begin else ()
+    return MemoryDraft(
+        "workflow_recipe",
+        content,
+        (" → ".join(steps),),
+        files=files,
+        modules=modules_of(files),
+        data=data,
+    )

@@ -42,8 +42,9 @@ def is_for_file(memory: TypedMemory, is_edit: bool) -> bool:
     when it was opened.
     """
     moments = KINDS[memory.type].told_at
-    is_for_all = is_edit or not {"edit", "read"}.intersection(moments)
-    return "file" in moments or (memory.is_verified and is_for_all)
+    if "edit" in moments:
+        return is_edit
+    return "file" in moments or (memory.is_verified and (is_edit or "read" not in moments))
 
 
 def file_order(tellables: Iterable[Tellable], is_edit: bool) -> list[Tellable]:
@@ -137,6 +138,7 @@ def _take(
 LEAST_CONFIDENCE = 0.65
 """Below this nothing that no person confirmed is said in the middle of the work."""
 MOST_OF_A_FILE = 3
+_MOST_GONE = 100
 _LEAST_ERROR = 12
 _READ_FOR_START = {"pinned": 40, "confirmed": 80, "facts": 40, "near": 40}
 _JUDGED = 64
@@ -163,14 +165,26 @@ class MemoryFinder:
 
     def about_file(self, path: str, is_edit: bool = False) -> list[Tellable]:
         """Return the memories about a file or its module, the surest first."""
-        names = file_names(path, self.root())
-        found = [
-            memory
-            for memory in self.memories.for_files([path], limit=40, root=self.root())
-            if (names.intersection(memory.files) or not memory.files)
-            and is_for_file(memory, is_edit)
-        ]
-        return file_order(self._sure(found, sorted(names)), is_edit)[:MOST_OF_A_FILE]
+        root = self.root()
+        names = file_names(path, root)
+        near = self.memories.for_files([path], limit=40, root=root)
+        here = (each for each in near if names.intersection(each.files) or not each.files)
+        found = {each.memory.id: each for each in self._sure(here, sorted(names))}
+        # A file that is gone may be this one under its former name: the code tells.
+        gone = (
+            ()
+            if root is None
+            else (
+                each
+                for each in self._newest(FOR_FILE, _MOST_GONE, is_any_verified=True)
+                if each.files and not any(os.path.exists(os.path.join(root, f)) for f in each.files)
+            )
+        )
+        for each in self._sure(gone):
+            if names.intersection(each.memory.files):
+                found.setdefault(each.memory.id, each)
+        fitting = [each for each in found.values() if is_for_file(each.memory, is_edit)]
+        return file_order(fitting, is_edit)[:MOST_OF_A_FILE]
 
     def before_read(self, path: str) -> list[Tellable]:
         """Return what to know before a file is read whole."""
@@ -202,7 +216,7 @@ class MemoryFinder:
 
     def sure_of_files(self, limit: int) -> list[Tellable]:
         """Return every memory about some file, a person's word first."""
-        types = (*FOR_FILE, *types_told_at("read"))
+        types = (*FOR_FILE, *types_told_at("edit"), *types_told_at("read"))
         found = self._newest(types, limit, is_any_verified=True)
         return self._sure(each for each in found if each.files)
 

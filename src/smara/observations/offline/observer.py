@@ -56,7 +56,7 @@ from smara.observations.offline.speech import Assistant, Person, Wish, announces
 
 _BACKGROUND = regex(r"running in (?:the )?background with ID: (\w{1,40})")
 _TITLE, _TASK = 60, 300
-_WAITING = "Waiting for the user. Last done:"
+_WAITING = "Waiting for the user."
 
 
 def thread_title(exchanges: Sequence[Exchange], is_coding: bool = True) -> str | None:
@@ -90,7 +90,9 @@ def current_task(exchanges: Sequence[Exchange], notes: Sequence[Note]) -> str | 
     newest = max(wishes, key=lambda note: note.last_seq or 0)
     words = clip(LABEL.sub("", newest.text, count=1).strip(), _TASK)
     if (newest.last_seq or 0) < done:
-        return clip(f"{_WAITING} {words}", _TASK)
+        # "Will do" answers a request and does not fulfill it.
+        is_done = _newest(notes, "completion") > (newest.last_seq or 0)
+        return clip(f"{_WAITING} Last {'done' if is_done else 'request'}: {words}", _TASK)
     return words or None
 
 

@@ -56,7 +56,9 @@ def passages(pairs: Iterable[Pair]) -> dict[Act, list[Pair]]:
             is_leaning = len(words.split()) < _FEW_WORDS
         else:
             is_after_question = any(each == "question" for each, _ in before)
-            is_leaning = _leans(words) and not (is_after_question and act == "request")
+            # It needs the one before it to be understood.
+            needs_more = len(words.split()) < _FEW_WORDS or bool(CUES["leans"].search(words))
+            is_leaning = needs_more and not (is_after_question and act == "request")
         if before and is_leaning:
             before.append((act, words))
         else:
@@ -68,13 +70,8 @@ def passages(pairs: Iterable[Pair]) -> dict[Act, list[Pair]]:
     return found
 
 
-def _leans(words: str) -> bool:
-    """Return True if a sentence needs the one before it to be understood."""
-    return len(words.split()) < _FEW_WORDS or bool(CUES["leans"].search(words))
-
-
 _ACT_SHAPES: dict[Act, tuple[str, Category, Priority]] = {
-    "request": ("User requested:", "request", "high"),
+    "request": ("User requested:", "request", "medium"),
     "question": ("User asked:", "question", "medium"),
     "statement": ("User said:", "statement", "high"),
     "preference": ("User prefers:", "preference", "high"),
@@ -229,8 +226,6 @@ class Person:
         label, usual, priority = _ACT_SHAPES[
             "statement" if act == "report" and not is_coding else act
         ]
-        if act == "request" and not is_coding:
-            priority = "medium"
         if name and usual in ("request", "question"):
             usual, priority = "note", "low"  # asked of another person, not of the agent
         return self._scene.note(
@@ -284,6 +279,12 @@ _AGENT_SHAPES: Mapping[Category, tuple[str, Priority]] = {
     "blocker": ("Blocked:", "high"),
 }
 _LABELLED_DATA = ("json", "yaml", "toml", "env")
+
+
+def _labelled(label: str, text: str) -> str:
+    """Put a label before words that do not begin with it themselves."""
+    is_double = text.lower().startswith((label.lower(), f"{label[:-1].lower()}. "))
+    return f"{label} {text[len(label) :].strip() if is_double else text}".strip()
 
 
 class Assistant:
@@ -346,7 +347,7 @@ class Assistant:
             facts = {name: [clip(words, 200) for words in explained]}
         label, priority = _AGENT_SHAPES[category]
         priority = "high" if "rootCause" in facts else priority
-        return self._note(utterance, priority, category, f"{label} {text}", **facts)
+        return self._note(utterance, priority, category, _labelled(label, text), **facts)
 
     def _summary(self, utterance: Utterance, category: Category, parts: TextOutline) -> Note:
         """Write the telling sentences of a message, and the items of its lists."""
@@ -359,7 +360,7 @@ class Assistant:
         if not is_coding:
             words = list(filter(CUES["names or numbers"].search, words)) or words[:1]
         label, priority = _AGENT_SHAPES[category]
-        text = f"{label} {joined(words, _FOR_AN_ANSWER if is_coding else _FOR_TALK, ' ')}".strip()
+        text = _labelled(label, joined(words, _FOR_AN_ANSWER if is_coding else _FOR_TALK, " "))
         return self._note(utterance, priority, category, text, details=details)
 
     def _code(self, utterance: Utterance, parts: TextOutline) -> list[Note]:

@@ -26,7 +26,25 @@ def test_an_answered_question_does_not_hide_the_request_before_it():
     talk = (
         Talk().user("Add login").run("make", "").user("did you push?").agent("Yes, it is pushed.")
     )
-    assert talk.draft().current_task == "Waiting for the user. Last done: Add login"
+    assert talk.draft().current_task == "Waiting for the user. Last request: Add login"
+
+
+def test_a_promise_is_not_told_as_done():
+    talk = Talk().user("Switch the build from webpack to vite.").agent("Will do.")
+    assert talk.draft().current_task == (
+        "Waiting for the user. Last request: Switch the build from webpack to vite."
+    )
+
+
+def test_words_that_begin_with_their_label_have_it_once():
+    talk = Talk().user("Add a retry.").agent("Done: added the retry in send.py, tests pass.")
+    assert only(talk.notes("completion")).text == "Done: added the retry in send.py, tests pass."
+
+
+def test_requests_are_of_medium_priority_and_rules_of_high():
+    talk = Talk().user("Add a retry to send.py.").agent("ok").user("I prefer Jest over Vitest.")
+    assert only(talk.notes("request")).priority == "medium"
+    assert only(talk.notes("preference")).priority == "high"
 
 
 def test_an_open_question_is_the_task():

@@ -8,9 +8,9 @@ from smara.messages.models import Part
 from tests.unit.observations.offline.talk import Talk, only
 
 
-def test_a_request_is_kept_word_for_word_with_high_priority():
+def test_a_request_is_kept_word_for_word():
     note = only(Talk().user("Implement login with Zod in src/auth/login.ts:45, please.").notes())
-    assert (note.category, note.priority) == ("request", "high")
+    assert (note.category, note.priority) == ("request", "medium")
     assert note.text == "User requested: Implement login with Zod in src/auth/login.ts:45, please."
     assert (note.files, note.lines) == (("src/auth/login.ts",), (45,))
     assert (note.first_seq, note.last_seq) == (1, 1)
@@ -37,7 +37,7 @@ def test_requests_questions_and_assertions_of_one_message_are_told_apart():
     assert [(note.category, note.priority, note.text) for note in talk.notes()] == [
         ("statement", "high", "User said: The staging server runs Debian 12."),
         ("question", "medium", "User asked: Why does the nightly job need root?"),
-        ("request", "high", "User requested: Add a retry to scripts/backup.sh."),
+        ("request", "medium", "User requested: Add a retry to scripts/backup.sh."),
     ]
 
 
