@@ -1,5 +1,5 @@
 """``python -m bench [compare|search|processes|tasks|calls|observe|steps|hooks|watch|say|
-embed|code|decisions|copy|export|adapters|http] [--small] [--large]``
+embed|code|decisions|copy|export|adapters|http|fleet|peers] [--small] [--large]``
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from bench.measure import Report
 _PARTS = [
     "compare", "processes", "search", "tasks", "calls", "observe", "steps", "hooks",
     "watch", "say", "embed", "code", "decisions", "copy", "export", "adapters", "http",
+    "fleet",
 ]  # fmt: skip
 
 
@@ -111,6 +112,18 @@ def main() -> int:
                 from bench import serving
 
                 serving.run(folder, report, serving.SIZES[:1] if options.small else serving.SIZES)
+            elif part == "fleet":
+                from bench import fleet
+
+                fleet.run(folder, report)
+            elif part == "peers":
+                from bench import peers
+
+                peers.run(folder, report, options.small)
+            elif part == "panel":
+                from bench import panel
+
+                panel.run(folder, report)
             else:
                 parser.error(f"unknown part {part}; choose from {', '.join(_PARTS)}")
     report.write(options.out)

@@ -139,7 +139,9 @@ def bare_copy(source: str, target: str) -> int:
     first, second = (open_database(Settings(db=each)) for each in (source, target))
     migrate(second, SystemClock())
     rows = 0
-    with first.snapshot() as session, second.read() as other:
+    # A reader of PostgreSQL may not write; a writer of SQLite would hold all in one transaction.
+    target_session = second.read if second.kind == "sqlite" else second.write
+    with first.snapshot() as session, target_session() as other:
         reader = cast(Any, session).connection
         writer = cast(Any, other).connection
         there = first.tables(session)
@@ -192,9 +194,9 @@ def _reading(name: str, columns: list[str], first: str, second: str) -> tuple[st
             ["rowid", "head", "body", "scope"],
         )
     if name == "words":
-        columns = ["no", "project_no", "word"]
+        columns = ["project_no", "word"]
         if second == "postgres":
-            return "SELECT no, project_no, word, word FROM words", [*columns, "trigrams"]
+            return "SELECT project_no, word, word FROM words", [*columns, "trigrams"]
     if name.endswith("_index") and first == "sqlite":
         columns = ["rowid", *columns]
     return f"SELECT {', '.join(columns)} FROM {name}", columns
@@ -222,7 +224,8 @@ def _write(name: str, columns: list[str], batches: Iterator[list[Any]], writer: 
                 writer.executemany(statement, batch)
         else:
             if columns[-1] == "terms":
-                batch = [(*row[:-1], _vector(row[-1], "")) for row in batch]
+                project = columns.index("project_no")
+                batch = [(*row[:-1], _vector(row[project], row[-1], "")) for row in batch]
             elif columns[-1] == "trigrams":
                 batch = [(*row[:-1], trigrams(row[-1])) for row in batch]
             statement = f"COPY {name} ({', '.join(columns)}) FROM STDIN"

@@ -1,8 +1,9 @@
-"""Decisions as their past grows: taking in sessions, and the first message of a new one.
+"""Decisions as their past grows: taking in sessions and commits, and the first message after them.
 
-Sessions are transcripts on disk, taken in by `smara import`; one in ten settles a rule. Hooks are
-whole processes, against bare Python in the same rounds: a message about one of those rules, and
-one that needs nothing.
+Sessions are transcripts on disk, taken in by `smara import`; one in ten settles a rule. Beside
+them stands a history of twice as many commits, 20,000 at most; one in seven gives a reason. Hooks
+are whole processes, against bare Python in the same rounds: a message about one of those rules,
+and one that needs nothing.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ SIZES = (1_000, 10_000)
 LARGE = (*SIZES, 100_000)
 _RUNS = 15
 _TURNS = 6
+_MOST_COMMITS, _FILES = 20_000, 800
 _NOUNS = (
     "audit", "invoice", "parcel", "tariff", "coupon", "refund", "warehouse", "label", "ledger",
     "voucher", "courier", "stock", "basket", "shelf", "pallet", "customs", "freight", "receipt",
@@ -59,6 +61,13 @@ def _measure(place: Path, size: int, report: Report) -> float:
         seconds, after = time.perf_counter() - begun, getrusage(RUSAGE_CHILDREN)
         # By the processor: other work slows down the clock alone.
         busy = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        commits = min(2 * size, _MOST_COMMITS)
+        _write_history(place, commits)
+        before = getrusage(RUSAGE_CHILDREN)
+        _smara("import", "--from", "git", ".", store=store)
+        after = getrusage(RUSAGE_CHILDREN)
+        read = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        report.add(f"decisions, import of {commits:,} commits", f"processor {read:.1f} s")
         _smara("init", "--yes", store=store)  # prepares what hooks read
         _smara("hook", "claude", "drain", store=store)
         report.figure(f"decisions.import_{size}_ms", 1000 * busy / size)
@@ -96,6 +105,30 @@ def _write_sessions(place: Path, size: int) -> list[tuple[str, str]]:
         )
         (folder / f"{_session(number)}.jsonl").write_text("".join(lines), encoding="utf-8")
     return rules
+
+
+def _write_history(place: Path, commits: int) -> None:
+    """Write a history of small changes; one commit in seven gives a reason."""
+    corpus, rng = Corpus(17), random.Random(17)
+    lines: list[str] = []
+    for number in range(commits):
+        one, other = rng.choice(_NOUNS), rng.choice(_NOUNS)
+        message = f"Change the {one} of the {other}\n"
+        if number % 7 == 0:
+            message += (
+                f"\nThe {one} must stay below {number % 89}, because {corpus.text(number)[:80]}\n"
+            )
+        text = "".join(f"{rng.choice(_NOUNS)}_{line} = {rng.randrange(99)}\n" for line in range(12))
+        at = 1_690_000_000 + 600 * number
+        lines += [
+            f"commit refs/heads/main\ncommitter A <a@example.com> {at} +0000",
+            f"data {len(message.encode())}\n{message}",
+            f"M 100644 inline src/part{rng.randrange(_FILES) // 20}/file{number % _FILES}.py",
+            f"data {len(text)}\n{text}",
+        ]
+    given = "\n".join(lines).encode()
+    for command in (["fast-import", "--quiet"], ["checkout", "-qf", "main"]):
+        subprocess.run(["git", *command], cwd=place, input=given, check=True, capture_output=True)  # noqa: S607 - git is where the user has it
 
 
 def _exchange(first: str, second: str, count: int) -> list[str]:

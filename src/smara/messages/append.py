@@ -272,10 +272,10 @@ class Appender:
             ],
         )
 
-    def _add_words(self, session: Session, fresh: Sequence[PreparedMessage]) -> set[str]:
+    def _add_words(self, session: Session, added: Sequence[PreparedMessage]) -> set[str]:
         """Add words that were not met before to the vocabulary; return them."""
         unmet: set[str] = set()
-        for item in fresh:
+        for item in added:
             for piece in () if item.withheld else pieces(item.raw_content, _SLICE):
                 unmet.update(piece.split())
             if len(unmet) > MOST_NEW:
@@ -284,8 +284,12 @@ class Appender:
                 unmet = set(sorted(unmet)[:MOST_NEW])
                 break
         unmet -= self._met
-        if unmet:
-            self._store.database.words.add(
-                session, self._store.scope.project_no, words(" ".join(unmet))
-            )
-        return unmet
+        # A word of plain letters that was met is in the vocabulary, whatever stood around it now.
+        fresh = [
+            word
+            for word in words(" ".join(unmet))
+            if not (word in self._met and word.isascii() and word.isalpha())
+        ]
+        if fresh:
+            self._store.database.words.add(session, self._store.scope.project_no, fresh)
+        return unmet.union(fresh)

@@ -18,7 +18,15 @@ from smara.database.projects import ProjectContext
 from smara.errors import InvalidInputError, NotFoundError, SmaraError
 from smara.messages.append import Appender, AppendResult
 from smara.messages.compaction import Compactions
-from smara.messages.models import Message, NewMessage, NewThread, Part, Pointer, Role
+from smara.messages.models import (
+    Message,
+    MessageSize,
+    NewMessage,
+    NewThread,
+    Part,
+    Pointer,
+    Role,
+)
 from smara.messages.prepare import (
     PreparedMessage,
     as_new_message,
@@ -30,6 +38,7 @@ from smara.messages.threads import Threads
 
 BATCH = 500
 MessageList = list[Message]
+SizeList = list[MessageSize]
 """``Messages.list`` hides the built-in inside the class."""
 _ALL = 2**62
 
@@ -103,12 +112,17 @@ class Messages:
             metadata=metadata or {},
         )
         return self._append(
-            NewThread(thread_id, resource_id), [self._prepare(new)], session_id=session_id
+            NewThread(thread_id, resource_id), self._prepare([new]), session_id=session_id
         ).messages[0]
 
-    def _prepare(self, new: NewMessage) -> PreparedMessage:
-        prepared = prepare(new, self._counter, self._max_message_bytes)
-        return prepared if self._withhold is None else self._withhold(prepared, new.pointer)
+    def _prepare(
+        self, batch: Sequence[NewMessage | Mapping[str, Any]], first: int | None = None
+    ) -> Sequence[PreparedMessage]:
+        prepared = prepare(batch, self._counter, self._max_message_bytes, first)
+        if self._withhold is None:
+            return prepared
+        pointers = [as_new_message(each).pointer for each in batch]
+        return list(map(self._withhold, prepared, pointers))
 
     def add_many(
         self,
@@ -172,16 +186,12 @@ class Messages:
             InvalidInputError: If a message is impossible.
             ConflictError: If a client id is there with another text, without ``may_differ``.
         """
-        prepared = []
-        for position, value in enumerate(batch, first):
-            try:
-                prepared.append(self._prepare(as_new_message(value)))
-            except InvalidInputError as error:
-                raise InvalidInputError(
-                    f"Message {position}: {error}", position=position, **error.facts
-                ) from None
         return self._append(
-            thread, prepared, may_differ=may_differ, compact=compact, session_id=session_id
+            thread,
+            self._prepare(batch, first),
+            may_differ=may_differ,
+            compact=compact,
+            session_id=session_id,
         )
 
     def _append(
@@ -348,15 +358,46 @@ class Messages:
         Returns:
             The messages.
         """
-        found: MessageList = []
-        used = 0
-        while page := self.list(thread_id=thread_id, limit=100, before=before):
-            for message in reversed(page):
-                if message.seq <= after or (found and used + message.token_count > tokens):
-                    return found[::-1]
-                used += message.token_count
-                found.append(message)
-            before = page[0].seq
+        sizes = self.sizes(thread_id=thread_id, tokens=tokens, before=before, after=after)
+        if not sizes:
+            return []
+        return self.list(thread_id=thread_id, after=sizes[0].seq - 1, before=sizes[-1].seq + 1)
+
+    def sizes(
+        self, *, thread_id: str, tokens: int, before: int | None = None, after: int = 0
+    ) -> SizeList:
+        """Return the sizes of what `last_tokens` would return, oldest first.
+
+        The newest messages within a token budget. No text is read, so that a
+        window is measured in a moment, however many messages fill it.
+
+        Args:
+            thread_id: The thread.
+            tokens: The budget.
+            before: The sequence number that they come before.
+            after: The sequence number that they come after.
+
+        Returns:
+            The number and the tokens of each message that :meth:`last_tokens` would return.
+        """
+        found: SizeList = []
+        used, first = 0, before if before is not None else _ALL
+        with self._store.database.read() as session:
+            thread_no = self._store.thread_no(session, require_id(thread_id, "thread_id"))
+            while page := self._store.rows(
+                session,
+                "SELECT m.seq, m.token_count FROM messages m WHERE m.project_no = :project"
+                " AND m.thread_no = ? AND m.seq > ? AND m.seq < ? ORDER BY m.seq DESC LIMIT 1000",
+                thread_no,
+                after,
+                first,
+            ):
+                for size in (MessageSize(*row) for row in page):
+                    if found and used + size.tokens > tokens:
+                        return found[::-1]
+                    used += size.tokens
+                    found.append(size)
+                first = found[-1].seq
         return found[::-1]
 
     def around(self, message_id: str, *, before: int = 2, after: int = 2) -> MessageList:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from smara.core.startup.record import dataclass, field
 
@@ -213,6 +213,13 @@ class Message:
         if self.compaction is None:
             return self.raw_content
         return self.compaction.injection_text if self.seq == self.compaction.start_seq else ""
+
+
+class MessageSize(NamedTuple):
+    """The place of a message in its thread, and its tokens."""
+
+    seq: int
+    tokens: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,8 +124,10 @@ class OfflineEmbedder:
             start = 8 + header + place["data_offsets"][0]
             table = np.memmap(path, np.float16, "r", start, tuple(place["shape"]))
             path = vocabulary
-            pieces = json.loads(path.read_text(encoding="utf-8"))["model"]["vocab"]
-            return table, Subwords(pieces)
+            # The larger part of the file, behind the pieces, is not needed.
+            text = path.read_bytes().partition(b'"merges": [')[0].decode()
+            start = text.index("{", text.index('"vocab":'))
+            return table, Subwords(json.JSONDecoder().raw_decode(text, start)[0])
         except (OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError) as error:
             raise ConfigError(
                 f"{path} cannot be read: {error}. Install it again with `pip install "
