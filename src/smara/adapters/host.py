@@ -274,7 +274,11 @@ class SetupTarget:
 
     def is_ours(self, path: tuple[str, ...], value: Any) -> bool:
         """Return True if ``smara setup`` writes this entry of a JSON file."""
-        if len(path) == 2 and path[0] in ("mcpServers", "mcp") and path[1] == "smara":
+        if (
+            len(path) == 2
+            and path[0] in ("mcpServers", "mcp", "context_servers")
+            and path[1] == "smara"
+        ):
             return True
         return len(path) == 3 and path[0] == "hooks" and path[2] == "[]" and is_own_hook(value)
 
@@ -289,6 +293,8 @@ class Setup(NamedTuple):
         has_plugin: Return True if our plug-in is enabled, given the host's home and a repository.
         untrusted: Return the first of these files whose hooks the host skips until its user agrees.
         deaf_version: The last version that ignored the output of hooks.
+        is_global: True if the host has no settings of a repository.
+        by_hand: What a person does where no file can be written; empty otherwise.
     """
 
     targets: Callable[[Reach, str, str], list[SetupTarget]]
@@ -300,6 +306,8 @@ class Setup(NamedTuple):
     untrusted: Callable[[str, list[str]], str] = lambda home, paths: ""
     is_timeout_in_ms: bool = False
     deaf_version: tuple[int, ...] = ()
+    is_global: bool = False
+    by_hand: str = ""
 
 
 class Transcripts(NamedTuple):
@@ -369,8 +377,11 @@ class Host(NamedTuple):
 
 
 def hook_line(program: str, host: str, event: str) -> str:
-    """Return the shell command of a hook, with a quoted path."""
-    word = f'"{program}"' if " " in program else program
+    """Return the shell command of a hook, with a quoted path.
+
+    Hosts on Windows run it in bash, too, which takes a bare backslash for an escape.
+    """
+    word = f'"{program}"' if " " in program or "\\" in program else program
     return f"{word} hook {host} {event}"
 
 
@@ -390,9 +401,10 @@ def is_own_hook(entry: Any) -> bool:
 def has_mcp() -> bool:
     """Return True if ``smara mcp`` would start.
 
-    An entry for a server that cannot start is worse than no entry.
+    An entry for a server that cannot start is worse than no entry. The server needs the second
+    major version of ``mcp``, which brings ``mcp_types``; some frameworks hold it at the first.
     """
-    return find_spec("mcp") is not None
+    return find_spec("mcp_types") is not None
 
 
 def mcp_entry(program: str) -> dict[str, Any]:

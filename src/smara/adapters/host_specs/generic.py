@@ -41,18 +41,12 @@ GENERIC = Host(
 _PATTERNS = {
     "qwen": ("QWEN.md",),
     "warp": ("WARP.md",),
-    "windsurf": (".windsurfrules", ".windsurf/rules/**/*.md"),
-    "cline": (".clinerules", ".clinerules/**/*.md", ".clinerules/**/*.txt"),
-    "roo": (".roorules", ".roo/rules*/**/*.md", ".roo/rules*/**/*.txt"),
-    "goose": (".goosehints",),
-    "aider": ("CONVENTIONS.md",),
     "continue": (".continuerules", ".continue/rules/**/*.md"),
     "junie": (".junie/guidelines.md", ".junie/AGENTS.md"),
     "amazonq": (".amazonq/rules/**/*.md",),
     "kiro": (".kiro/steering/**/*.md",),
     "augment": (".augment-guidelines", ".augment/rules/**/*.md"),
     "trae": (".trae/rules/**/*.md",),
-    "zed": (".rules",),
     "firebase": (".idx/airules.md",),
 }
 # The files that many hosts read; others often link to them, so they come first.

@@ -9,6 +9,7 @@ from smara.adapters.host import (
     Here,
     HomeFolder,
     Host,
+    Instructions,
     TranscriptFile,
     Transcripts,
     head,
@@ -44,4 +45,5 @@ HOST = Host(
             value.get("type") == "session" and "role" not in value and {"id", "cwd"} <= set(value)
         ),
     ),
+    instructions=Instructions(at_start=("AGENTS.md",), at_home=("AGENTS.md",)),
 )

@@ -233,7 +233,8 @@ def refresh_rule(root: str, agent: str, text: str) -> bool:
         if not before.startswith(head) or before == content:
             return False
         hidden = f"{path}.{os.getpid()}"
-        with open(hidden, "w", encoding="utf-8") as file:
+        # Its first lines are compared byte by byte, on Windows too.
+        with open(hidden, "w", encoding="utf-8", newline="\n") as file:
             file.write(content)
         os.replace(hidden, path)
     except (OSError, ValueError):

@@ -38,7 +38,8 @@ def host_findings(
     settings: Settings, root: str, spool: str, journal: SetupJournal, now_ms: int
 ) -> list[Finding]:
     """Return the doctor's findings about the agents of this machine."""
-    hosts = find_hosts(root, journal)
+    # Of those without hooks nothing is ever heard.
+    hosts = [each for each in find_hosts(root, journal) if host_named(each.agent).hooks is not None]
     contacts: list[HostContact] = []
     jobs: list[Job] = []
     if store_exists(settings):

@@ -358,7 +358,7 @@ def _about_tool(
         # the code has changed under what is known of it: whether it still holds is for the store to
         # say
         return None
-    chosen = [each["told"] for each in new if _stands(head, each["told"])]
+    chosen = [_shortened(each["told"], record) for each in new if _stands(head, each["told"])]
     if not noted.isdisjoint(head["watched"]):
         notes = _notes(given, head, folder_of(payload), is_edit=is_edit)
         if notes is None:
@@ -371,6 +371,21 @@ def _about_tool(
             if note["key"] not in record.names
         ]
     return chosen[:_MOST_AT_ONCE]
+
+
+def _shortened(injection: Mapping[str, Any], record: SessionLog) -> dict[str, Any]:
+    """Return an injection without the lines that a session was told; whole if none was."""
+    lines = injection["text"].splitlines()
+    pairs = list(zip(injection["items"], lines[1:-1], strict=False))
+    new = [pair for pair in pairs if name_of(pair[0]) not in record.names]
+    if len(lines) != len(injection["items"]) + 2 or len(new) == len(pairs):
+        return {**injection}
+    return {
+        **injection,
+        "items": [item for item, _ in new],
+        "tokens": sum(item["tokens"] for item, _ in new),
+        "text": "\n".join([lines[0], *(line for _, line in new), lines[-1]]),
+    }
 
 
 def _notes(

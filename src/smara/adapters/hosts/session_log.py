@@ -14,7 +14,7 @@ from zlib import crc32
 
 from smara.adapters.hosts.spool import put
 from smara.core.files import make_private
-from smara.environment import named_project
+from smara.environment import variable
 
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 
@@ -162,7 +162,14 @@ def note(
         "is_said": is_said,
     }
     try:
-        put(folder, *NOTICE, json.dumps(notice).encode(), named_project(), cwd, is_clean=True)
+        put(
+            folder,
+            *NOTICE,
+            json.dumps(notice).encode(),
+            variable("SMARA_PROJECT"),
+            cwd,
+            is_clean=True,
+        )
     except OSError:
         return  # it is said all the same; only its receipt is missing
 

@@ -123,17 +123,22 @@ def write_whole(path: str, content: bytes, mode: int | None = None) -> None:
     hidden = f"{real}.smara-{os.getpid()}"
     if mode is None:
         mode = os.stat(real).st_mode & 0o7777 if os.path.exists(real) else 0o644
-    file = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     try:
+        file = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
         with os.fdopen(file, "wb") as stream:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
         os.chmod(hidden, mode)
         os.replace(hidden, real)
-    except BaseException:
+    except BaseException as error:
         if os.path.exists(hidden):
             os.unlink(hidden)
+        if isinstance(error, PermissionError):  # on Windows also: a program has it open
+            raise InvalidInputError(
+                f"{path} cannot be written: {error.strerror}. Close what has it open, or check its "
+                "permissions."
+            ) from None
         raise
 
 
@@ -398,9 +403,15 @@ def targets_of(agent: str, reach: Reach, root: str, program: str = "smara") -> l
         InvalidInputError: The host has nothing to set up, or not with this reach.
     """
     host = host_named(agent)
-    if host.setup is None:
-        raise InvalidInputError(f"{host.title or host.name} runs no hooks: nothing to set up.")
-    targets = host.setup.targets(reach, root, program)
+    if host.setup is not None and host.setup.is_global and reach == "project":
+        raise InvalidInputError(
+            f"{host.title} has no settings of a repository. `smara setup {agent} --global` sets it "
+            "up for all of them."
+        )
+    targets = host.setup.targets(reach, root, program) if host.setup is not None else []
+    if host.setup is None or not targets:
+        reason = host.setup.by_hand if host.setup else "It takes neither hooks nor servers."
+        raise InvalidInputError(f"{host.title or host.name} cannot be set up so. {reason}")
     if reach == "project" and host.setup.home is not None and find_repository(root) is not None:
         # What is set up here is not for others to commit, and may hold a path of this machine.
         folder = next(iter(os.path.relpath(targets[0].path, root).split(os.sep)))

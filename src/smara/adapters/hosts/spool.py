@@ -63,13 +63,15 @@ def put(
 
 
 def _write(folder: str, path: str, content: bytes) -> None:
+    # Windows would write a line's end as two bytes, and the last fact would end in one of them.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        file = os.open(path, flags, 0o600)
     except FileNotFoundError:
         from smara.core.files import make_private
 
         make_private(folder)
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        file = os.open(path, flags, 0o600)
     try:
         rest = memoryview(content)
         while rest:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -44,10 +44,15 @@ def find_instructions(root: str | os.PathLike[str]) -> list[InstructionFile]:
     """
     base = Path(os.path.realpath(root))
     files: dict[str, InstructionFile] = {}
-    for folder in _folders(base):
+    for folder, names in _folders(base):
         about = "" if folder == base else folder.relative_to(base).as_posix()
         for host, pattern in INSTRUCTION_FILES:
-            for path in _matching(folder, pattern):
+            first, _, rest = pattern.partition("/")
+            is_many = "*" in pattern
+            # No disk is asked for what is not there.
+            if first.lower() not in names or (is_many and not (folder / first).is_dir()):
+                continue
+            for path in glob_sorted(folder / first, rest) if is_many else [folder / pattern]:
                 place = os.path.realpath(path)
                 # A link may lead out of the repository: what is there is not the repository's.
                 if os.path.isfile(place) and Path(place).is_relative_to(base):
@@ -101,30 +106,24 @@ def as_instruction_file(root: str, path: str | os.PathLike[str]) -> InstructionF
     return InstructionFile(relative, str(place), host, folder=folder, is_personal=is_personal)
 
 
-def _folders(base: Path) -> Iterator[Path]:
-    """The folder and those below it, shallow ones first, in the order of their names."""
+def _folders(base: Path) -> Iterator[tuple[Path, Container[str]]]:
+    """The folder and those below it with the names in each, shallow ones first, in their order."""
     waiting, count = deque([base]), 0
     while waiting and count < MOST_FOLDERS:
         folder = waiting.popleft()
-        count += 1
-        yield folder
         try:
-            with os.scandir(folder) as entries:
-                names = sorted(
-                    entry.name
-                    for entry in entries
-                    if entry.is_dir(follow_symlinks=False) and entry.name not in _NOT_ENTERED
-                )
+            with os.scandir(folder) as found:
+                entries = {entry.name: entry.is_dir(follow_symlinks=False) for entry in found}
         except OSError:
             continue
-        waiting += [folder / name for name in names if not os.path.lexists(folder / name / ".git")]
-
-
-def _matching(folder: Path, pattern: str) -> list[Path]:
-    if "*" not in pattern:
-        return [folder / pattern]
-    first, _, rest = pattern.partition("/")
-    return glob_sorted(folder / first, rest) if (folder / first).is_dir() else []
+        if folder != base and ".git" in entries:  # a repository of its own
+            continue
+        count += 1
+        # Lower case: there are disks on which a name is the same in capitals.
+        yield folder, {name.lower() for name in entries}
+        waiting += [
+            folder / name for name in sorted(entries) if entries[name] and name not in _NOT_ENTERED
+        ]
 
 
 # A longer file tells no agent how to work; it is refused by name.

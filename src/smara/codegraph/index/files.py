@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from fnmatch import translate
 from functools import lru_cache
@@ -309,7 +309,8 @@ class WalkResult:
 class FileWalk:
     """One walk over a tree.
 
-    ``tracked`` are the files git tracks, ``None`` where there is no git.
+    ``tracked`` are the files git tracks, ``None`` where there is no git. The names in ``clean``
+    were scanned for secrets when they were indexed.
     """
 
     def __init__(
@@ -317,9 +318,10 @@ class FileWalk:
         reader: TreeReader,
         excludes: Sequence[str] = (),
         tracked: frozenset[str] | None = None,
+        clean: Container[str] = (),
     ) -> None:
         self._reader = reader
-        self._tracked = tracked
+        self._tracked, self._clean = tracked, clean
         self._tracked_folders: set[str] = set()
         for path in tracked or ():
             folder = path.rpartition("/")[0]
@@ -460,7 +462,9 @@ class FileWalk:
             return "outside" if self._reader.leads_outside(path) else "not_a_file"
         if not stat.S_ISREG(mode):
             return "not_a_file" if mode else "unreadable"
-        if not is_sayable(path) or holds_secrets(path) or clean_id(path) != path:
+        if path not in self._clean and (
+            not is_sayable(path) or holds_secrets(path) or clean_id(path) != path
+        ):
             return "secret" if is_sayable(path) else "unreadable"
         if not (self._tracked and path in self._tracked) and is_ignored(
             rules, path, is_folder=False

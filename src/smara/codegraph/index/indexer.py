@@ -10,7 +10,7 @@ import hashlib
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -78,14 +78,15 @@ class IndexTree:
                 self.cache = TreeCache()
                 raise
 
-    def walk(self) -> FileWalk:
+    def walk(self, clean: Container[str] = ()) -> FileWalk:
         """Return a walk over the folder.
 
         Git is asked again only when its index changed.
         """
         if (stamp := git.index_stamp(self.root)) is None or stamp != self._tracked[0]:
             self._tracked = (stamp, git.tracked_paths(self.root))
-        return FileWalk(TreeReader(self.root), git.exclude_lines(self.root), self._tracked[1])
+        excludes = git.exclude_lines(self.root)
+        return FileWalk(TreeReader(self.root), excludes, self._tracked[1], clean=clean)
 
     def row(self) -> TreeRow | None:
         with self.store.database.read() as session:

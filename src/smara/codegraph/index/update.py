@@ -155,11 +155,11 @@ class Differences(NamedTuple):
 def differences(tree: IndexTree) -> Differences:
     """Compare a tree with the disk by names, sizes and times."""
     store, row = tree.store, tree.row()
-    walked = tree.walk().all()
     if row is None:
-        return Differences([], sorted(walked.files), [], unsure={})
+        return Differences([], sorted(tree.walk().all().files), [], unsure={})
     with store.database.read() as session:
         seen: dict[str, FileRow] = store.files(session, row.no)
+    walked = tree.walk(clean=seen).all()
     changed = [
         path
         for path, found in walked.files.items()

@@ -1,0 +1,11 @@
+"""Describe Aider, which has neither hooks nor MCP."""
+
+from __future__ import annotations
+
+from smara.adapters.host import Host, Instructions
+
+HOST = Host(
+    name="aider",
+    title="Aider",
+    instructions=Instructions(patterns=("CONVENTIONS.md",)),
+)
