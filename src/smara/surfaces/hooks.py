@@ -8,7 +8,7 @@ import os
 import sys
 
 from smara.core.host_table import ANSWERABLE, DRAIN_EVENTS, RUNNERS, TRANSIENT
-from smara.environment import is_internal, is_set, named_project, patience, spool_folder
+from smara.environment import is_internal, patience, spool_folder, variable
 
 READ_SECONDS = 2.0
 """How long a host may take to hand over its payload."""
@@ -31,7 +31,7 @@ def run(agent: str, event: str) -> None:
 def _take(agent: str, event: str) -> None:
     folder = spool_folder()
     # Some hosts also run the hooks that another was set up with, and wait for every one of them.
-    runners = [host for name, host in RUNNERS.get(agent, {}).items() if is_set(name)]
+    runners = [host for name, host in RUNNERS.get(agent, {}).items() if variable(name)]
     if runners:
         agent = runners[0]
     host = agent if agent in ANSWERABLE else "generic"
@@ -48,7 +48,12 @@ def _take(agent: str, event: str) -> None:
 
         try:
             path = put(
-                folder, agent, event, payload=payload, project=named_project(), cwd=os.getcwd()
+                folder,
+                agent,
+                event,
+                payload=payload,
+                project=variable("SMARA_PROJECT"),
+                cwd=os.getcwd(),
             )
             name = os.path.basename(path)
             if len(payload) > MOST_BYTES:

@@ -1,8 +1,8 @@
 """Define `smara init`: set up a repository and read what is there.
 
-One screen says what was found, what will be written and what will be read. After consent, each
-stage shows its progress, keeps what it has done when it is interrupted, and goes on the next time.
-The last screen tells what is known now.
+One screen says what was found, what will be written and what will be read. After consent the
+reading shows its stages, or goes on in the background; see :mod:`.stages`. The last screen tells
+what is known now.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from itertools import combinations
 from typing import Any
 
@@ -32,8 +32,8 @@ from smara.adapters.hosts.setup import (
     refuse_tracked,
     targets_of,
 )
-from smara.adapters.importer import BulkImport, BulkReport, find
-from smara.adapters.instructions import find_instructions
+from smara.adapters.importer import find
+from smara.adapters.instructions import InstructionReport, import_instructions
 from smara.core.extract import one_line
 from smara.core.git import find_repository, git_text
 from smara.core.startup.record import dataclass, field
@@ -43,9 +43,9 @@ from smara.memory import Memory
 from smara.surfaces.cli import output
 from smara.surfaces.cli.commands.import_files import imported_line
 from smara.surfaces.cli.options import Invocation, Reply, common
+from smara.surfaces.terminal.stages import BACKGROUND, InitRun, start_in_background
 from smara.texts import few
 
-HISTORY_SECONDS, DECISION_SECONDS, VECTOR_SECONDS = 60.0, 60.0, 30.0
 _BYTES_A_SECOND, _COMMITS_A_SECOND, _FILES_A_SECOND = 1_000_000, 800, 120
 """Rough speeds on a slow machine, for the estimate before consent."""
 _WIDE_COMMIT, _TOGETHER = 20, 3
@@ -59,7 +59,7 @@ class _Survey:
     is_repository: bool
     hosts: list[FoundHost]
     sessions: list[TranscriptFile] = field(default_factory=list)
-    instructions: int = 0
+    instructions: InstructionReport | None = None
     commits: int = 0
     languages: list[tuple[str, int]] = field(default_factory=list)
     changes: dict[str, list[SetupChange]] = field(default_factory=dict)
@@ -72,6 +72,12 @@ class _Survey:
     @property
     def files(self) -> int:
         return sum(count for _, count in self.languages)
+
+    @property
+    def statements(self) -> int:
+        """The statements of instruction files that are not imported yet."""
+        counts = self.instructions.counts if self.instructions is not None else {}
+        return counts.get("added", 0) + counts.get("changed", 0)
 
 
 @click.command("init")
@@ -92,19 +98,41 @@ class _Survey:
 )
 @click.option("--diff", "has_diff", is_flag=True, help="Show what would change in each file.")
 @click.option("--no-read", is_flag=True, help="Set up only; read sessions, history and code later.")
+@click.option(
+    "--background", is_flag=True, help="Read in the background; `smara status` says how far it is."
+)
+@click.option(
+    "--instructions",
+    "has_instructions",
+    is_flag=True,
+    help="Import AGENTS.md and other instruction files, too, for review.",
+)
+@click.option("--reading", "is_reading_only", is_flag=True, hidden=True)
 @common
 def init_command(
-    call: Invocation, yes: bool, folder: str | None, keep: Any, has_diff: bool, no_read: bool
+    call: Invocation,
+    yes: bool,
+    folder: str | None,
+    keep: Any,
+    has_diff: bool,
+    no_read: bool,
+    background: bool,
+    has_instructions: bool,
+    is_reading_only: bool,
 ) -> Reply:
     """Set up this repository: agents, past sessions, history and code.
 
     One screen first shows what was found, which files would be written and
     what would be read. Ctrl-C stops reading; what was read stays, and the next
-    `smara init` goes on. Outside git, name the folder that is meant. With
-    `--keep vectors` the texts of conversations stay in the agents' transcripts,
-    and nothing is learned from them.
+    `smara init` goes on. With `--background` the prompt is back at once.
+    Outside git, name the folder that is meant. With `--keep vectors` the texts
+    of conversations stay in the agents' transcripts, and nothing is learned
+    from them.
     """
     os.chdir(folder or ".")
+    if is_reading_only:  # the process that `--background` started
+        yield _read_in_background(call)
+        return
     may_ask = not yes and not call.as_json and sys.stdin.isatty()
     here = find_repository(os.getcwd())
     root, journal = here.root if here else os.getcwd(), SetupJournal(setup_folder())
@@ -128,22 +156,26 @@ def init_command(
         survey = _look(memory, root, journal, is_here=place is not None)
     if not call.as_json:
         _print_survey(survey, status, has_diff)
-    chosen = (
-        _ask(survey, has_diff)
-        if may_ask and place is not None
-        else list(survey.changes)
-        if yes
-        else None
-    )
+    chosen = list(survey.changes) if yes else None
+    if may_ask and place is not None:
+        chosen, is_later = _ask(survey, not no_read)
+        background = background or is_later
     is_reading = not no_read and place is not None and chosen is not None
     done = [
         agent
         for agent, changes in survey.changes.items()
         if agent in (chosen or ()) and apply(changes, journal) > 0
     ]
-    stages = _Stages(call)
-    if is_reading:
-        stages.run(survey)
+    stages = InitRun(call)
+    imported = None
+    is_offered = bool(survey.statements) and chosen is not None
+    if is_offered and (has_instructions or (may_ask and _ask_for_instructions(survey))):
+        with call.memory() as memory:
+            imported = import_instructions(memory, survey.root)
+    if is_reading and background:
+        start_in_background(call, os.getcwd())
+    elif is_reading:
+        stages.run(survey.sessions, survey.is_repository, bool(survey.files))
     elif not may_ask and not no_read and survey.commits:
         stages.read_history()  # it changes no file and asks no agent
     _write_briefs(call, survey, done)
@@ -169,9 +201,16 @@ def init_command(
         "commits": stages.commits,
         "files": stages.files,
         "isInterrupted": stages.is_interrupted,
+        "isInBackground": is_reading and background,
+        "instructions": None
+        if survey.instructions is None
+        else {"found": survey.statements, "isImported": imported is not None},
         "known": gains,
     }
-    _print_end(call, survey, status, done, stages, gains, is_here=place is not None)
+    if is_reading and background:
+        stages.busy = "just started"
+    end = _End(survey, status, done, stages, gains, imported)
+    _print_end(end, is_here=place is not None)
 
 
 def _look(memory: Memory, root: str, journal: SetupJournal, is_here: bool) -> _Survey:
@@ -181,13 +220,17 @@ def _look(memory: Memory, root: str, journal: SetupJournal, is_here: bool) -> _S
     if not is_here:
         return survey
     survey.sessions = find(tuple(TRANSCRIPTS), Here(os.getcwd()))[0]
-    survey.instructions = len(find_instructions(root))
+    with suppress(SmaraError):
+        survey.instructions = import_instructions(memory, root, is_dry_run=True)
     if repository is not None:
-        survey.commits = int(git_text(root, "rev-list", "--count", "HEAD") or 0)
+        # Merges are not read: they say what their commits say.
+        survey.commits = int(git_text(root, "rev-list", "--no-merges", "--count", "HEAD") or 0)
         survey.languages = memory.code.count_languages(
             (git_text(root, "ls-files") or "").splitlines()
         )
     for host in survey.hosts:
+        if host_named(host.agent).hooks is None:  # its servers are for all repositories
+            continue
         if host.has_plugin or (host.set_up and "project" not in host.set_up):
             continue
         try:
@@ -232,12 +275,15 @@ def _print_survey(survey: _Survey, status: dict[str, Any], has_diff: bool) -> No
     found = [
         (len(survey.sessions), "past session", None),
         (survey.commits, "commit", None),
-        (survey.instructions, "instruction file", None),
     ]
     texts = [output.count(number, noun, many) for number, noun, many in found if number]
     if texts:
         whose = "of this repository" if survey.is_repository else f"of {survey.root}"
         _row("Found", f"{', '.join(texts)} {whose}")
+    if survey.instructions is not None and survey.instructions.files:
+        files = few([each.path for each in survey.instructions.files])
+        new = output.count(survey.statements, "new statement") if survey.statements else "imported"
+        _row("Found", f"{files} ({new})")
     if survey.languages:
         _row("Found", few([f"{name} ({output.count(n, 'file')})" for name, n in survey.languages]))
     for agent, changes in survey.changes.items():
@@ -263,95 +309,69 @@ def _row(name: str, text: str) -> None:
     output.sentence(f"{name:<9}{text}", others=" " * 9)
 
 
-def _ask(survey: _Survey, has_diff: bool) -> list[str] | None:
-    """Ask what to do; return the agents to set up, or ``None`` to leave everything."""
+def _ask(survey: _Survey, may_read: bool) -> tuple[list[str] | None, bool]:
+    """Ask what to do.
+
+    Returns:
+        The agents to set up, or ``None`` to leave everything; and True to read in the background.
+    """
     output.say()
     agents = list(survey.changes)
     what = "Set up and read all of this" if agents else "Read all of this"
+    later = ", b background" if may_read else ""
     while True:
         answer = click.prompt(
-            f"{what}? (y, n, d for the diffs, c to choose)",
+            f"{what}? (y, n, d diffs, c choose{later})",
             default="y",
-            type=click.Choice(["y", "yes", "n", "no", "d", "c"], case_sensitive=False),
+            type=click.Choice(["y", "yes", "n", "no", "d", "c", "b"], case_sensitive=False),
             show_choices=False,
-        )
+        ).lower()
         if answer == "d":
             for changes in survey.changes.values():
                 output.say(*(each.diff() for each in changes))
         elif answer == "c":
-            return [
+            chosen = [
                 agent
                 for agent in agents
                 if click.confirm(f"Set up {host_named(agent).title}?", default=True)
             ]
+            is_later = may_read and click.confirm("Read in the background?", default=False)
+            return chosen, is_later
         else:
-            return agents if answer.startswith("y") else None
+            return agents if answer in ("y", "yes", "b") else None, answer == "b"
 
 
-class _Stages:
-    """The reading, stage by stage; an interrupt ends it and keeps what was read."""
+def _ask_for_instructions(survey: _Survey) -> bool:
+    """Ask whether the statements of instruction files become memories to review."""
+    files = list(survey.instructions.files) if survey.instructions is not None else []
+    more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+    statements = output.count(survey.statements, "statement")
+    return click.confirm(
+        f"Import {statements} of {files[0].path}{more}, for review?", default=False
+    )
 
-    def __init__(self, call: Invocation) -> None:
-        self._call = call
-        self.imported = BulkReport()
-        self.commits = 0
-        self.files = 0
-        self.is_interrupted = False
 
-    def run(self, survey: _Survey) -> None:
-        """Read sessions, history, code, decisions and vectors."""
-        stages: list[tuple[bool, Callable[[], None]]] = [
-            (bool(survey.sessions), lambda: self._read_sessions(survey)),
-            (survey.is_repository, self.read_history),
-            (bool(survey.files), self._read_code),
-            (bool(survey.sessions), self._read_decisions),
-            (True, self._make_vectors),
-        ]
-        for is_wanted, stage in stages:
-            if not is_wanted:
-                continue
-            try:
-                stage()
-            except SmaraError as error:
-                output.warn([f"Not everything was read: {error}"])
-            except KeyboardInterrupt:
-                self.is_interrupted = True
-                return
-
-    def _read_sessions(self, survey: _Survey) -> None:
-        with self._call.memory(models_enabled=False) as memory:
-            self.imported = BulkImport(memory).run(survey.sessions, output.bar)
-
-    def read_history(self) -> None:
-        """Read the commits that are new."""
-        with self._call.memory() as memory, output.bar("Reading commits") as progress:
-            self.commits = memory.commits.keep_up(HISTORY_SECONDS, progress).added
-
-    def _read_code(self) -> None:
-        with self._call.memory() as memory, output.bar("Indexing code") as progress:
-            self.files = memory.code.index(progress=progress).files
-
-    def _read_decisions(self) -> None:
-        until = time.monotonic() + DECISION_SECONDS
-        with self._call.memory(models_enabled=False) as memory, output.bar("Decisions") as progress:
-            memory.decisions.update(has_time=lambda: time.monotonic() < until, progress=progress)
-
-    def _make_vectors(self) -> None:
-        with self._call.memory() as memory, output.bar("Vectors") as progress:
-            if memory.settings.keep == "text":
-                memory.embeddings.embed_pending(
-                    deadline_seconds=VECTOR_SECONDS,
-                    tell=lambda done: (
-                        progress(done.embedded, done.embedded + done.waiting)
-                        if progress is not None
-                        else None
-                    ),
-                )
+def _read_in_background(call: Invocation) -> dict[str, Any]:
+    """Read everything, in the process that the person does not wait for."""
+    if hasattr(os, "nice"):
+        os.nice(10)
+    with call.memory() as memory:
+        here = find_repository(os.getcwd())
+        journal = SetupJournal(setup_folder())
+        survey = _look(memory, here.root if here else os.getcwd(), journal, is_here=True)
+    stages = InitRun(call, BACKGROUND)
+    stages.run(survey.sessions, survey.is_repository, bool(survey.files))
+    _write_briefs(call, survey, [])
+    return {"commits": stages.commits, "files": stages.files, "busy": stages.busy or None}
 
 
 def _write_briefs(call: Invocation, survey: _Survey, done: Sequence[str]) -> None:
     """Write what the first session of each agent is told."""
-    agents = [host.agent for host in survey.hosts if host.is_set_up or host.agent in done]
+    agents = [
+        host.agent
+        for host in survey.hosts
+        if (host.is_set_up or host.agent in done) and host_named(host.agent).hooks is not None
+    ]
     if not agents:
         return
     with call.memory() as memory:
@@ -387,16 +407,21 @@ def _known(memory: Memory) -> dict[str, Any]:
     }
 
 
-def _print_end(
-    call: Invocation,
-    survey: _Survey,
-    status: dict[str, Any],
-    done: Sequence[str],
-    stages: _Stages,
-    gains: dict[str, Any],
-    is_here: bool,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class _End:
+    """What was done, and what is known now."""
+
+    survey: _Survey
+    status: dict[str, Any]
+    done: Sequence[str]
+    stages: InitRun
+    gains: dict[str, Any]
+    imported: InstructionReport | None
+
+
+def _print_end(end: _End, is_here: bool) -> None:
     """Print what was done, what is known now, and one thing to try."""
+    survey, status, done, stages, gains = end.survey, end.status, end.done, end.stages, end.gains
     output.say()
     for host in survey.hosts:
         if host.agent in done:
@@ -410,8 +435,17 @@ def _print_end(
         output.say(f"Read {output.count(stages.commits, 'commit')} of this repository.")
     if stages.files:
         output.say(f"Indexed {output.count(stages.files, 'file')}.")
+    if end.imported is not None:
+        output.say(f"Imported {output.count(survey.statements, 'statement')} to review.")
     if stages.is_interrupted:
-        output.say("Stopped. What was read stays; `smara init` goes on with the rest.")
+        output.sentence(
+            "Stopped. What was read stays; `smara init` goes on with the rest, and "
+            "`smara init --background` does it while you work."
+        )
+    if stages.busy:
+        output.sentence(
+            f"Reading in the background ({stages.busy}); `smara status` says how far it is."
+        )
     _print_known(gains)
     path = gains["together"][0]["files"][0] if gains["together"] else ""
     waiting = [each.agent for each in survey.hosts if not each.is_set_up and each.agent not in done]
@@ -428,6 +462,11 @@ def _print_end(
         *(
             [("smara erase --transcribed", "take stored texts out")]
             if texts["mode"] == "vectors" and texts["withText"]
+            else []
+        ),
+        *(
+            [("smara memories import", "import the instruction files, to review")]
+            if survey.statements and end.imported is None
             else []
         ),
         ("smara search 'words'", "search everything"),

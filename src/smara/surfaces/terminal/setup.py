@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import click
 
-from smara.adapters.host import Reach, SetupTarget
+from smara.adapters.host import Reach, Setup, SetupTarget
 from smara.adapters.host_specs import HOSTS, host_named
 from smara.adapters.hosts.precompute import prepare_ahead
 from smara.adapters.hosts.setup import (
@@ -29,17 +29,17 @@ from smara.adapters.hosts.setup import (
     undo_plan,
 )
 from smara.core.git import find_repository
-from smara.core.host_table import AGENTS
 from smara.environment import setup_folder
 from smara.errors import InvalidInputError, SmaraError
 from smara.surfaces.cli import output
 from smara.surfaces.cli.options import Invocation, Reply
 
+_AGENTS = tuple(host.name for host in HOSTS if host.setup is not None)
 Mode = Literal["write", "check", "remove", "print", "list"]
 
 
 @click.command("setup")
-@click.argument("agent", required=False, type=click.Choice(AGENTS))
+@click.argument("agent", required=False, type=click.Choice(_AGENTS))
 @click.option(
     "--project",
     "reach",
@@ -87,7 +87,11 @@ def setup_command(
         return
     if agent == "generic" and reach is None and mode is None:
         mode = "print"
-    reach = reach or "project"
+    spec = host_named(agent).setup
+    if mode is None and _is_by_hand(spec):
+        call.answer(_print(agent, []))
+        return
+    reach = reach or ("global" if spec is not None and spec.is_global else "project")
     targets = targets_of(agent, reach, here.root if here else os.getcwd(), program=program())
     if mode == "check":
         call.answer(_check(call, agent, targets, journal=SetupJournal(setup_folder())))
@@ -97,6 +101,11 @@ def setup_command(
         call.answer(
             _change(call, agent, reach, targets=targets, yes=yes, is_removed=mode == "remove")
         )
+
+
+def _is_by_hand(setup: Setup | None) -> bool:
+    """Return True if no file of a host can be written for it."""
+    return setup is not None and not setup.targets("project", os.getcwd(), program())
 
 
 def _check(
@@ -123,7 +132,7 @@ def _list(root: str, agent: str | None) -> Reply:
     found = {each.agent: each for each in find_hosts(root, journal)}
     rows: list[dict[str, Any]] = []
     for host in HOSTS:
-        if agent not in (None, host.name) or not (host.setup or host.transcripts):
+        if agent not in (None, host.name) or not host.title:
             continue
         missing, here = [], found.get(host.name)
         if here is not None and here.set_up:
@@ -141,6 +150,7 @@ def _list(root: str, agent: str | None) -> Reply:
                 "isHere": here is not None,
                 "hooks": host.hooks is not None and host.setup is not None,
                 "mcp": host.setup is not None and host.setup.home is not None,
+                "byHand": _is_by_hand(host.setup),
                 "instructions": bool(host.instructions.patterns or host.instructions.at_start),
                 "sessions": host.transcripts is not None,
                 "setUp": [*here.set_up, *["plugin"] * here.has_plugin] if here else [],
@@ -155,7 +165,14 @@ def _list(root: str, agent: str | None) -> Reply:
             (
                 each["agent"],
                 "yes" if each["isHere"] else "",
-                *("yes" if each[name] else "" for name in signs),
+                *(
+                    "by hand"
+                    if each[name] and each["byHand"] and name == "mcp"
+                    else "yes"
+                    if each[name]
+                    else ""
+                    for name in signs
+                ),
                 ", ".join(each["setUp"]),
                 ", ".join(each["missing"]),
             )
@@ -176,8 +193,10 @@ def _print(agent: str, targets: list[SetupTarget]) -> Reply:
         )
         output.say()
     setup = host_named(agent).setup
-    for line in setup.alternative() if setup is not None else ():
-        output.say(line)
+    if setup is not None:
+        output.sentence(*filter(None, [setup.by_hand]))
+        for line in setup.alternative():  # commands to copy are never folded
+            output.say(line)
     if agent == "generic":
         output.say("Paste this into the instructions that your agent reads.")
         output.say("`smara setup generic --project` writes it into AGENTS.md for you.")
@@ -213,7 +232,8 @@ def _change(
         undo(changes, journal)
     else:
         apply(changes, journal)
-        prepare_ahead(os.getcwd(), [agent])
+        if host_named(agent).hooks is not None:
+            prepare_ahead(os.getcwd(), [agent])
     changed = [{"path": change.path, "diff": change.diff()} for change in needed]
     yield {"agent": agent, "changed": changed}
     if needed:
