@@ -46,6 +46,16 @@ class Settings:
     """A streaming replica of the PostgreSQL in ``db``; searches use it while it is up to date."""
     replica_lag_seconds: float = 5.0
     """By how much writes of other processes may be missed on the replica."""
+    fleet_url: str | None = None
+    """The URL of PostgreSQL itself for `smara worker --fleet` where ``db`` leads to a pooler."""
+    fleet_limits: str = "threads=4; learning=1; vectors=1"
+    """How many jobs of each queue one process of a fleet runs at once."""
+    drain_seconds: float = 0.0
+    """How long a server that is told to stop goes on answering while ``/ready`` says no."""
+    log_format: Literal["text", "json"] = "text"
+    """How ``--verbose`` writes log lines: for people, or one JSON object each."""
+    tracing: bool = False
+    """Whether servers and fleets send spans to the collector that ``OTEL_…`` variables name."""
     token_model: str = "o200k_base"  # noqa: S105 - the name of an encoding
     """Model or encoding that token counts are made for."""
     compact_every_messages: int = 10
@@ -233,6 +243,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "observe_scope": ("thread", "resource"),
     "observe_flavor": ("coding", "general"),
     "durability": ("full", "normal"),
+    "log_format": ("text", "json"),
     "keep": ("text", "vectors"),
     "moments": ("full", "start", "off"),
     "freshness_drifted": ("tell", "hedge", "withhold"),

@@ -20,9 +20,9 @@ def is_internal() -> bool:
     return os.environ.get(INTERNAL, "") not in ("", "0")
 
 
-def is_set(variable: str) -> bool:
-    """Return True if the environment has a variable."""
-    return variable in os.environ
+def variable(name: str) -> str:
+    """Return a variable of the environment; empty if it is not set."""
+    return os.environ.get(name, "")
 
 
 def spool_folder() -> str:
@@ -81,11 +81,6 @@ def data_folder() -> str:
     )
 
 
-def named_project() -> str:
-    """The project this environment names; empty when it names none."""
-    return os.environ.get("SMARA_PROJECT", "")
-
-
 def patience() -> float:
     """Return the factor for short timeouts: ``SMARA_PATIENCE``, 1 or more.
 
@@ -119,3 +114,16 @@ def serve_folder() -> str:
 def setup_folder() -> str:
     """Return the folder of the original configurations."""
     return os.path.join(os.environ.get("SMARA_HOME") or data_folder(), "setup")
+
+
+def exchange(variables: dict[str, str | None]) -> dict[str, str | None]:
+    """Set variables in place of all of Smara's; return what they were.
+
+    None unsets one. Exchanging them back restores the environment.
+    """
+    ours = [name for name in os.environ if name.startswith("SMARA_")]
+    before = {name: os.environ.get(name) for name in (*ours, *variables)}
+    for name in before:
+        os.environ.pop(name, None)
+    os.environ.update({name: value for name, value in variables.items() if value is not None})
+    return before

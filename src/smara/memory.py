@@ -88,6 +88,7 @@ class Memory:
     privacy = Room(Rooms.privacy, "Yours to take along: backup, export and import.")
     retention = Room(Rooms.retention, "How long each kind of record is kept.")
     browse = Room(Rooms.browse, "What people look at: counts, coverage, windows and answers.")
+    jobs = Room(Rooms.jobs, "Work in the background: imports, and rounds of the worker.")
     feed = Room(Rooms.feed, "What happened, in order, for those who follow along.")
     transcripts = Room(Rooms.transcripts, "Where texts are kept: here, or in transcripts alone.")
     projects = Room(Rooms.projects, "The projects of this store.")

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from smara.decisions.decisions import Decisions
     from smara.feed.feed import Feed
     from smara.frameworks.frameworks import Frameworks
+    from smara.jobs.jobs import BackgroundJobs
     from smara.knowledge.memories import Memories
     from smara.knowledge.store import KnowledgeStore
     from smara.links.code import CodeKnowledge, CodeUpkeep
@@ -128,8 +129,7 @@ class Rooms:
         with self.database.read() as session:
             yield SessionProbe(session, self.scope, self.database)
 
-    # Modules are imported inside: a search should not pay for what writes. `Memory` says what
-    # each room is.
+    # Modules are imported inside: a search pays for nothing that writes. `Memory` describes rooms.
 
     @cached_property
     def threads(self) -> Threads:
@@ -365,6 +365,7 @@ class Rooms:
             gate=self.outages,
             learn=lambda: self.behavior.run_due().total + self.retention.run_due(),
             judge_code=lambda session, numbers: self._judge_code(session, "observation", numbers),
+            note=lambda done: self.jobs.add("worker", done),
         )
 
     @cached_property
@@ -488,6 +489,12 @@ class Rooms:
         return Browse(self.project, self)
 
     @cached_property
+    def jobs(self) -> BackgroundJobs:
+        from smara.jobs.jobs import BackgroundJobs
+
+        return BackgroundJobs(self.project)
+
+    @cached_property
     def feed(self) -> Feed:
         from smara.feed.feed import Feed
 
@@ -601,12 +608,9 @@ class Rooms:
     def task_search(self) -> TaskSearch:
         from smara.search.record_search import TaskSearch
 
-        return TaskSearch(
-            self.task_journal.store,
-            self.reading,
-            self.search,
-            deadline_seconds=self.settings.search_deadline_seconds,
-        )
+        seconds = self.settings.search_deadline_seconds
+        tasks = self.task_journal.store
+        return TaskSearch(tasks, self.reading, self.search, deadline_seconds=seconds)
 
     @cached_property
     def memory_search(self) -> MemorySearch:

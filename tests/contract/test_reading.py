@@ -79,6 +79,9 @@ def test_a_window_by_tokens_holds_the_newest_that_fit(memory, say):
     assert seqs(memory.messages.last_tokens(thread_id="t", tokens=budget)) == [4, 5, 6]
     assert seqs(memory.messages.last_tokens(thread_id="t", tokens=budget - 1)) == [5, 6]
     assert seqs(memory.messages.last_tokens(thread_id="t", tokens=10**9)) == [1, 2, 3, 4, 5, 6]
+    sizes = memory.messages.sizes(thread_id="t", tokens=budget)
+    assert [size.seq for size in sizes] == [4, 5, 6]
+    assert sum(size.tokens for size in sizes) == budget
 
 
 def test_a_window_by_tokens_always_holds_the_newest_message(memory, fill):

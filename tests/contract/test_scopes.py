@@ -27,6 +27,9 @@ READS = {
     "messages.last_tokens": lambda memory, seen: memory.messages.last_tokens(
         thread_id=seen.thread_id, tokens=999
     ),
+    "messages.sizes": lambda memory, seen: memory.messages.sizes(
+        thread_id=seen.thread_id, tokens=999
+    ),
     "messages.seal": lambda memory, seen: memory.messages.seal(thread_id=seen.thread_id),
     "history.window": lambda memory, seen: memory.history.window(seen.thread_id),
     "compactions.list": lambda memory, seen: memory.compactions.list(seen.thread_id),

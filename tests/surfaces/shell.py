@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import fcntl
 import io
 import json
 import os
-import pty
 import re
 import struct
 import subprocess
 import sys
-import termios
 from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import Any
+
+import pytest
 
 from smara.surfaces.cli.app import run
 
@@ -131,16 +130,18 @@ def on_terminal(
     env: Mapping[str, str] | None = None,
     typed: str = "",
     cwd: str | None = None,
+    python: str = sys.executable,
 ) -> Said:
     """Call it on a pseudo-terminal; ``streams`` says which of stdout and stderr ("out", "err",
-    "both") go there, and ``typed`` what a person answers.
+    "both") go there, ``typed`` what a person answers, and ``python`` where it is installed.
 
     What the terminal saw is ``out``, escapes included; what went elsewhere is ``err``.
     """
+    pty, fcntl, termios = (pytest.importorskip(name) for name in ("pty", "fcntl", "termios"))
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     process = subprocess.Popen(
-        command(*arguments),
+        [python, *command(*arguments)[1:]],
         cwd=cwd,
         stdin=theirs if typed else subprocess.DEVNULL,
         stdout=theirs if streams != "err" else subprocess.PIPE,

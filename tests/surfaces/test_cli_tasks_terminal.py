@@ -5,7 +5,6 @@ task says.
 from __future__ import annotations
 
 import os
-import pty
 import subprocess
 
 import pytest
@@ -111,7 +110,7 @@ def test_empty_store_says_what_to_do(db):
 
 def test_summary_is_asked_for_where_somebody_can_answer(store):
     """The answer is typed ahead; the terminal keeps it until it is read."""
-    ours, theirs = pty.openpty()
+    ours, theirs = pytest.importorskip("pty").openpty()
     os.write(ours, b"HMAC in sign.py\n")
     call = command("tasks", "close", "t-sign")
     process = subprocess.Popen(call, stdin=theirs, stdout=theirs, stderr=theirs, env=environment())

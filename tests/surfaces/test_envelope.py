@@ -14,9 +14,12 @@ from tests.unit.codegraph.shop import write_shop
 CALLS = {
     "init": [],
     "status": [],
+    "watch": ["--seconds", "0"],
     "doctor": [],
     "demo": ["--fast"],
     "version": [],
+    "help": ["why"],
+    "man": [],
     "keys add": ["ci"],
     "keys list": [],
     "keys revoke": ["ci"],

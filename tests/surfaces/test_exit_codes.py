@@ -12,6 +12,7 @@ import pytest
 
 from smara.database.migrate import HEAD
 from smara.memory import Memory
+from smara.surfaces.cli.app import ELSEWHERE
 from tests.surfaces.shell import Said, smara, spawn
 
 ADD = ("messages", "add", "--thread", "login", "--role", "user", "--content", "hello")
@@ -44,6 +45,8 @@ def test_bug_is_1_and_asks_for_a_report_without_telling_a_secret(store, monkeypa
     ("call", "words"),
     [
         (["frobnicate"], ["No such command 'frobnicate'", "smara --help"]),
+        (["forget", "m-1"], ["No such command 'forget'", "`smara memories forget`"]),
+        (["undo"], ["`smara tasks undo`", "`smara setup AGENT --remove`"]),
         (["search"], ["Missing argument 'QUERY'", "smara search --help"]),
         (["search", "x", "--nope"], ["--nope", "smara search --help"]),
         (["status", "x"], ["argument (x). `smara status --help` shows how."]),
@@ -54,7 +57,7 @@ def test_bug_is_1_and_asks_for_a_report_without_telling_a_secret(store, monkeypa
             ["robot", "'assistant'"],
         ),
         (["compact"], ["--thread", "--undo"]),
-        (["completion", "powershell"], ["powershell", "'fish'"]),
+        (["completion", "tcsh"], ["tcsh", "'fish'"]),
         (["status", "--db", ""], ["--db is empty"]),
         (["--project", "", "status"], ["--project is empty"]),
         (["import", "."], ["a folder without transcripts"]),
@@ -165,3 +168,11 @@ def test_bare_group_shows_the_help_on_stderr(call):
 
 def test_bare_call_in_json_is_an_error_like_any_other():
     assert smara("threads", "--json").envelope["error"]["code"] == "usage"
+
+
+@pytest.mark.parametrize("name", [name for names in ELSEWHERE.values() for name in names])
+def test_what_is_named_instead_of_an_unknown_command_exists(store, name):
+    words = [word for word in name.split() if word != "AGENT"]
+    said = smara(*[word for word in words if not word.startswith("--")], "--help")
+    assert said.code == 0, said.err
+    assert all(word in said.out for word in words if word.startswith("--"))

@@ -70,6 +70,14 @@ def test_status_says_how_far_code_and_history_are_behind(db, tmp_path, monkeypat
     assert "code\t1 file indexed, 2 files behind" in smara().out
 
 
+def test_status_lists_the_retention_of_each_kind_only_on_request(store):
+    short, long = smara("status"), smara("status", "--retention")
+    assert "7 of 13 kinds have a limit" in short.out
+    assert "receipts\t" not in short.out
+    assert "receipts\t0\t0 B\t\t180 days" in long.out
+    assert smara("status", "--json").data["retention"] != []
+
+
 def test_every_command_stands_in_one_group_and_programs_in_none():
     listed = [name for group in app.GROUPS.values() for name in group]
     assert len(listed) == len(set(listed))

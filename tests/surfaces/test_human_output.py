@@ -13,7 +13,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,9 @@ import pytest
 import smara as package
 from smara.surfaces.cli.app import cli
 from smara.surfaces.cli.render import cells
+from tests.agent_events import Script
+from tests.contract.test_commits import REASON, RETRY, Repository
+from tests.contract.test_decisions import AMENDED, PARKING, say
 from tests.stores import put_file
 from tests.surfaces.conftest import filled
 from tests.surfaces.shell import plain, smara
@@ -28,7 +31,7 @@ from tests.surfaces.test_envelope import CALLS, leaves, words_of, write_files
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 WIDTHS = (80, 140)
-RAW = {"completion", "setup", "tasks export", "demo"}
+RAW = {"completion", "man", "setup", "tasks export", "demo"}
 """Commands that print files, or a story with code in it: their lines are not ours to fold."""
 _VOLATILE = [
     (re.escape(str(Path(package.__file__).parent)), "/site-packages/smara"),
@@ -39,6 +42,7 @@ _VOLATILE = [
     (r"\bm-[a-z0-9]{4}\b", "m-xxxx"),
     (r"\bt-(?!sign|docs|hook)[a-z0-9]{4}\b", "t-xxxx"),
     (r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "UUID"),
+    (r"\b[0-9a-f]{9} “", "COMMIT “"),
     (r"[\w-]{43}", "KEY"),
     (r"[\d.,]+ [KM]iB", "N MiB"),
     (r"has schema \d+", "has schema N"),
@@ -74,8 +78,6 @@ ELSEWHERE = {
     "commits list": (
         "test_commits_command::test_the_list_shows_the_newest_first_and_one_file_on_request"
     ),
-    "commits show": "test_commits_command::test_show_gives_message_files_and_functions",
-    "commits why": "test_commits_command::test_why_tells_the_reason_and_what_undid_it",
     "decisions update": "test_decisions_command::test_update_says_what_was_read_and_found",
     "decisions list": (
         "test_decisions_command::test_the_list_shows_what_is_in_force_and_all_on_request"
@@ -83,10 +85,6 @@ ELSEWHERE = {
     "decisions search": (
         "test_decisions_command::test_search_finds_the_decision_a_task_is_about_and_nothing_else"
     ),
-    "decisions show": (
-        "test_decisions_command::test_show_gives_the_rule_the_words_and_what_was_given_up"
-    ),
-    "decisions why": "test_decisions_command::test_why_shows_the_chain_and_the_trust",
     "backup": "test_privacy_commands::test_backup_and_restore_to_another_place",
     "restore": "test_privacy_commands::test_restore_says_where_the_former_store_is",
     "copy": "test_privacy_commands::test_copy_says_what_is_in_both_and_merges_the_second_time",
@@ -98,13 +96,72 @@ ELSEWHERE = {
         "::test_command_prints_an_address_for_a_browser_and_leaves_a_key_for_programs"
     ),
     "ui": "test_panel::test_the_command_opens_the_panel_in_the_browser",
-    "embeddings drop": "test_embeddings_command::test_dropping_says_how_many_are_gone",
-    "behavior signals": (
-        "test_behavior_command::test_signals_say_what_was_learned_and_with_all_why_the_rest_was_not"
-    ),
-    "receipts show": "test_receipts_command::test_on_a_terminal_they_are_a_table_with_a_sum",
 }
 """Commands that need a story of their own, and the test that reads what they print."""
+
+
+def _history(folder: Path) -> str:
+    root = folder / "shop"
+    root.mkdir()
+    os.chdir(root)
+    repository = Repository(root)
+    first = repository.commit(REASON, retry__py=RETRY.format(7))
+    repository.commit("perf: simplify", retry__py=RETRY.format(10))
+    assert smara("commits", "update").code == 0
+    return first
+
+
+def _decisions(folder: Path) -> str:
+    with package.open() as memory:
+        say(memory, "garage", PARKING)
+        say(memory, "council", AMENDED, day=40)
+    assert smara("decisions", "update").code == 0
+    return str(smara("decisions", "list", "--json").data[0]["shortId"])
+
+
+def _sessions(folder: Path) -> str:
+    with package.open(embedder="off") as memory:
+        for number in range(2):
+            script = Script(f"s{number}", 1_760_000_000_000 + number * 86_400_000)
+            script.fail("npm test", "bash: npm: command not found").run("pnpm test", "12 passed")
+            memory.behavior.observe_batch(script.edit("src/a/x.py").green().end().events)
+            memory.behavior.finalize(f"s{number}")
+    return "s1"
+
+
+def _receipts(folder: Path) -> str:
+    with package.open(embedder="off") as memory:
+        text = "src/queue.py is drained with `drain_queue()` before its rules change"
+        memory.memories.add(
+            text, type="gotcha", source="user_taught", by="person", files=["src/queue.py"]
+        )
+        injection = memory.moments.after_tool("tuesday", "Read", {"file_path": "src/queue.py"})
+        memory.moments.mark_delivered(injection.receipt_id)
+        memory.moments.mark_used(injection.receipt_id, "the agent said so")
+    return str(injection.receipt_id)
+
+
+def _vectors(folder: Path) -> str:
+    assert smara("embeddings", "run").code == 0
+    return str(smara("embeddings", "status", "--json").data["spaces"][0]["model"])
+
+
+STORIES: dict[str, tuple[Callable[[Path], str], list[str]]] = {
+    "commits show": (_history, ["NAME"]),
+    "commits why": (_history, ["retry.py"]),
+    "commits list, with some": (_history, []),
+    "why, with reasons": (_history, ["retry.py"]),
+    "decisions show": (_decisions, ["NAME"]),
+    "decisions why": (_decisions, ["NAME"]),
+    "decisions list, with some": (_decisions, []),
+    "behavior signals": (_sessions, ["NAME"]),
+    "behavior sessions, with some": (_sessions, []),
+    "receipts show": (_receipts, ["NAME"]),
+    "embeddings drop": (_vectors, ["NAME"]),
+    "setup, listed": (lambda folder: "", ["--list"]),
+    "status, with retention": (lambda folder: "", ["--retention"]),
+}
+"""Commands that need a story of their own: what makes it, and the words after the command."""
 
 
 def seen(call: str, folder: Path, columns: int, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -123,6 +180,8 @@ def test_people_see_these_lines(folder, call, columns, monkeypatch):
     assert call in RAW or longest <= columns, text
     if call in ("backup", "export", "restore"):  # a size moves the end of a line
         text = " ".join(text.split()) + "\n"
+    if call == "man":  # every option of every command: its beginning shows its form
+        text = text.partition(".SS")[0]
     for pattern, sign in _VOLATILE:
         text = re.sub(pattern, sign, text)
     path = GOLDEN / str(columns) / f"{call.replace(' ', '-')}.txt"
@@ -132,8 +191,32 @@ def test_people_see_these_lines(folder, call, columns, monkeypatch):
     assert text == path.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.parametrize("name", STORIES)
+def test_people_see_these_lines_of_a_story(folder, name, columns, monkeypatch):
+    make, more = STORIES[name]
+    given = make(folder)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    words = [*name.partition(",")[0].split(), *(given if each == "NAME" else each for each in more)]
+    said = smara(*words, is_seen=True)
+    assert said.code == 0, said.err
+    text = "".join(f"{line.rstrip()}\n" for line in plain(said.out).splitlines())
+    assert max(map(cells, text.splitlines())) <= columns, text
+    for pattern, sign in [
+        *_VOLATILE,
+        (r"\b[0-9a-f]{9,40}\b", "012345678"),
+        (r"\br-\w+", "r-x"),
+        (r"\b\d+ (ms|tokens)\b", r"N \1"),
+    ]:
+        text = re.sub(pattern, sign, text)
+    path = GOLDEN / str(columns) / f"{name.replace(',', '').replace(' ', '-')}.txt"
+    if "WRITE_GOLDEN" in os.environ:
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
 def test_no_golden_file_is_left_over():
-    names = {f"{call.replace(' ', '-')}.txt" for call in CALLS}
+    names = {f"{each.replace(',', '').replace(' ', '-')}.txt" for each in (*CALLS, *STORIES)}
     assert [{path.name for path in (GOLDEN / str(each)).iterdir()} - names for each in WIDTHS] == [
         set(),
         set(),
@@ -141,7 +224,7 @@ def test_no_golden_file_is_left_over():
 
 
 def test_the_output_of_every_command_is_read_by_a_test():
-    assert leaves(cli) == set(CALLS) | set(ELSEWHERE)
+    assert leaves(cli) == set(CALLS) | set(ELSEWHERE) | (set(STORIES) & leaves(cli))
 
 
 @pytest.mark.parametrize("place", ELSEWHERE.values())

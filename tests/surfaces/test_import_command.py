@@ -103,6 +103,11 @@ def test_what_was_imported_is_found_where_it_belongs(db, transcript):
     ]
 
 
+def test_sub_agents_are_not_counted_as_sessions(db, transcript):
+    said = smara("import", transcript, is_seen=True)
+    assert "Imported 5 messages from 1 session and 1 sub-agent." in said.out
+
+
 def test_title_is_the_best_that_the_transcript_has(db, transcript):
     smara("import", transcript)
     assert smara("threads", "show", SESSION, "--json").data["title"] == "Webhook retries"

@@ -548,6 +548,14 @@ def test_worker_of_one_project_and_one_of_all_may_run_beside_each_other(store):
         )
 
 
+def test_store_in_a_file_has_one_worker_and_says_so_if_asked_for_a_fleet(store):
+    answer = smara("worker", "--fleet", "2")
+    assert answer.code == 2
+    assert "`smara worker` serves with one process" in answer.err
+    assert smara("worker", "--fleet", "2", "--project", "shop").code == 2
+    assert smara("worker", "--fleet", "0").code == 2
+
+
 @contextmanager
 def held_worker(store: str, project: str | None) -> Iterator[None]:
     """The place of a worker, held by this process."""

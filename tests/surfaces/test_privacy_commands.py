@@ -154,7 +154,7 @@ def test_copy_of_what_is_not_there_makes_no_file(store, tmp_path):
 
 def test_status_shows_every_kind_with_its_rule(store, monkeypatch):
     monkeypatch.setenv("SMARA_RETENTION", "messages_days=90; receipts_mib=8")
-    shown = call("status")
+    shown = call("status", "--retention")
     assert shown.code == 0, shown.err
     lines = dict(line.split("\t", 1) for line in shown.out.splitlines() if "\t" in line)
     assert lines["messages"].split("\t")[-2] == "90 days"

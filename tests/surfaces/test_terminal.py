@@ -151,9 +151,9 @@ def test_ascii_terminal_is_no_failure(hostile, call):
 
 def test_ascii_is_honored_by_a_real_process(hostile):
     said = spawn("demo", "--fast", env={"PYTHONIOENCODING": "ascii"})
-    assert (said.code, said.err) == (0, "")
-    assert "LoginSchema" in said.out
-    assert said.out.isascii()
+    assert said.code == 0
+    assert "late_fee" in said.out
+    assert (said.out + said.err).isascii()
 
 
 def test_ascii_terminal_still_shows_tables(store):
@@ -168,12 +168,30 @@ def test_help_fits_eighty_columns():
     assert max(map(len, plain(on_terminal("--help").out).splitlines())) <= 80
 
 
-def test_demo_fits_eighty_columns_and_finds_the_schema():
+def test_demo_fits_eighty_columns_and_tells_the_agent_before_it_acts():
     seen = plain(on_terminal("demo", "--fast").out)
-    code = seen.index("The first of them in full")
-    assert max(map(len, seen[:code].splitlines())) <= 80
-    assert "password: z.string().min(12)," in seen[code:]
+    assert max(map(len, re.split(r"[\r\n]+", seen))) <= 80
     assert "[REDACTED:github-token]" in seen
+    assert "capped at 40 euros" in seen.partition("about to change billing/fees.py")[2]
+    assert "It worked after `docker compose up -d db`" in " ".join(seen.replace("┃", "").split())
+    assert "fees.py:late_fee is now money/late.py:late_fee" in seen
+    assert "In a browser: `smara ui`" in seen
+
+
+def test_demo_leaves_the_environment_and_the_folder_as_they_were(tmp_path, monkeypatch):
+    monkeypatch.setenv("SMARA_DB", str(tmp_path / "mine.db"))
+    monkeypatch.chdir(tmp_path)
+    before = dict(os.environ)
+    said = smara("demo", "--json")
+    assert said.code == 0
+    heard = said.data["heard"]
+    assert heard["prompt"] == ""
+    assert "late_fee is capped at 40 euros" in heard["beforeTheEdit"]
+    assert "failed here before (2 times in 2 sessions" in heard["beforeTheCommand"]
+    assert "money/late.py]" in heard["afterTheMove"]
+    assert said.data["panel"]["receipts"]["delivered"] == 3
+    assert (dict(os.environ), os.getcwd()) == (before, str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture
@@ -229,7 +247,7 @@ def test_init_reads_history_and_code_and_says_what_is_known_now(alone, tmp_path)
         git("add", ".")
         git("commit", "-q", "-m", f"Step {number}")
     env = {**alone, "SMARA_ACTOR": "ann", "PATH": os.environ["PATH"]}
-    shown = plain(on_terminal("init", env=env, typed="c\nn\n", cwd=str(work)).out)
+    shown = plain(on_terminal("init", env=env, typed="c\nn\nn\n", cwd=str(work)).out)
     assert "Found    3 commits of this repository" in shown
     assert "Found    python (2 files)" in shown
     assert "Reads    the code: a moment" in shown

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from smara.memory import open_memory
+from smara.messages.models import Part
 from tests.surfaces.shell import on_terminal, plain, smara
 
 CART = "def total(items):\n    return sum(items)\n\n\ndef tax(amount):\n    return amount // 5\n"
@@ -111,3 +113,32 @@ def test_why_of_a_place_about_which_nothing_is_known_says_so(shop):
     said = smara("why", "src/new.py")
     assert said.code == 0
     assert "Nothing is known about it yet" in said.out
+
+
+def test_why_of_a_file_cites_the_sessions_that_edited_it_and_the_failures_of_its_tests(shop):
+    (shop / "tests").mkdir()
+    (shop / "tests" / "test_cart.py").write_text(
+        "from src.cart import tax\n\n\ndef test_tax():\n    assert tax(5) == 1\n"
+    )
+    assert smara("code", "index").code == 0
+    red = "FAILED tests/test_cart.py::test_tax - assert 1 == 2\n1 failed in 0.1s"
+    parts = [
+        ("tool_call", {"name": "Edit", "arguments": {"file_path": "src/cart.py"}}),
+        ("tool_result", {"text": "done"}),
+        ("tool_call", {"name": "Bash", "arguments": {"command": "pytest"}}),
+        ("tool_result", {"text": red, "is_error": True}),
+    ]
+    with open_memory(project="auto") as memory:
+        for number, (kind, facts) in enumerate(parts):
+            part = Part(kind, call_id=f"c{number // 2}", **facts)
+            role = "assistant" if kind == "tool_call" else "tool"
+            memory.messages.add(thread_id="monday", role=role, content=[part])
+    found = smara("why", "src/cart.py", "--json").data
+    assert [each["message"] for each in found["sessions"]] == ["monday:1"]
+    assert [(each["test"], each["message"]) for each in found["failures"]] == [
+        ("tests/test_cart.py::test_tax", "monday:4")
+    ]
+    seen = plain(on_terminal("why", "src/cart.py").out)
+    assert "Edited in sessions\n  monday:1  just now\n" in seen
+    assert "Its tests failed\n  monday:4  just now\n      tests/test_cart.py::test_tax\n" in seen
+    assert smara("why", "src/till.py", "--json").data["sessions"] == []

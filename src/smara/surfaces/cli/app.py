@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 import click
 
 from smara.core import log
+from smara.environment import variable
 from smara.errors import (
     BusyError,
     ConfigError,
@@ -29,13 +30,16 @@ from smara.errors import (
 )
 from smara.surfaces.cli import output
 
+COMPLETION = "_SMARA_COMPLETE"
+"""The variable by which a shell asks for completions."""
 GROUPS: dict[str, dict[str, str]] = {
     "Start": {
         "init": "Set up this repository: agents, sessions, history, code.",
         "setup": "Set up an agent: its hooks and tools.",
         "status": "Show what is stored in this project, and how current it is.",
         "doctor": "Find and explain problems; --fix repairs what it can.",
-        "demo": "Play a short story: the model forgets, Smara finds it again.",
+        "help": "Show a page of the guide, or list them.",
+        "demo": "Play a short story: what an agent is told, and from where.",
     },
     "Find": {
         "search": "Search everything Smara remembers.",
@@ -60,6 +64,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "receipts": "Show what was injected into sessions, and whether it was used.",
         "observations": "List and explain observations; show what failed.",
         "behavior": "Show what Smara learns from the work of agents, and why.",
+        "watch": "Show what hooks hear and tell, as it happens.",
         "ui": "Open the panel: see, review and correct what is remembered.",
     },
     "Operate": {
@@ -80,7 +85,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "mcp": "Serve the memory over the Model Context Protocol.",
         "serve": "Serve the memory over HTTP.",
         "keys": "Add, list and revoke access keys of the HTTP server.",
-        "completion": "Print a shell completion script.",
+        "completion": "Print a completion script for bash, zsh, fish or PowerShell.",
+        "man": "Print the manual page.",
         "version": "Show the versions of Smara, Python and SQLite.",
     },
 }
@@ -113,18 +119,53 @@ _CALLED_BARE: Any = getattr(
 _MODULES = {
     "threads": "messages", "compact": "messages", "observe": "observations",
     "reflect": "observations", "receipts": "context", "version": "projects", "index": "doctor",
-    "hook": "worker", "embeddings": "models",
-    "complete": "search", "completion": "projects", "import": "import_files",
+    "hook": "worker", "embeddings": "models", "man": "help",
+    "complete": "search", "import": "import_files",
     "remember": "memories.change", "export": "privacy", "backup": "privacy",
     "restore": "privacy", "erase": "privacy", "copy": "privacy", "keys": "serve",
     "ui": "serve",
 }  # fmt: skip
-_TERMINAL = frozenset({"demo", "doctor", "index", "init", "review", "setup", "status", "why"})
+_TERMINAL = frozenset(
+    {
+        "completion",
+        "demo",
+        "doctor",
+        "help",
+        "index",
+        "init",
+        "man",
+        "review",
+        "setup",
+        "status",
+        "watch",
+        "why",
+    }
+)
 """Commands of the package ``surfaces.terminal``."""
+
+
+ELSEWHERE = {
+    "add": ("remember", "tasks add"), "ask": ("search",), "assign": ("tasks release",),
+    "correct": ("memories edit",), "delete": ("memories forget", "erase"),
+    "edit": ("memories edit",), "find": ("search",),
+    "forget": ("memories forget",), "recall": ("search",),
+    "remove": ("memories forget", "erase"), "sessions": ("threads list",), "teach": ("remember",),
+    "undo": ("tasks undo", "memories review undo", "setup AGENT --remove"),
+    "uninstall": ("setup AGENT --remove",),
+}  # fmt: skip
+"""What people type first for a command that has another name or place."""
 
 
 class LazyGroup(click.Group):
     """A group that imports a command only when it is called."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] in ELSEWHERE:
+            names = " or ".join(f"`smara {name}`" for name in ELSEWHERE[args[0]])
+            raise click.UsageError(f"No such command '{args[0]}'. You may mean {names}.", ctx)
+        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -171,6 +212,10 @@ class LazyGroup(click.Group):
     "--project",
     metavar="NAME",
     help="The project; also SMARA_PROJECT. 'auto' is the git repository here.",
+    # Loaded for a shell alone: `smara --help` loads no store.
+    shell_complete=lambda *given: import_module("smara.surfaces.cli.options").complete_project(
+        *given
+    ),
 )
 @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
 @click.option("--verbose", is_flag=True, help="Write log lines to standard error.")
@@ -192,6 +237,8 @@ def cli(
 def run(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and leave with its exit code."""
     as_json = "--json" in (sys.argv[1:] if arguments is None else arguments)
+    if variable(COMPLETION):
+        import_module("smara.surfaces.terminal.completion")  # click does not know PowerShell
     try:
         # Outside its standalone mode click returns the code of an Exit instead of raising it.
         status = cli.main(args=arguments, prog_name="smara", standalone_mode=False)

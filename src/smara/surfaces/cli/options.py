@@ -5,6 +5,7 @@ It also completes and resolves the ids of threads, tasks, memories and messages.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -56,10 +57,14 @@ class Invocation:
             self.warnings += [each for each in memory.warnings if each not in self.warnings]
             if not memory.used_rooms.isdisjoint(("memories", "tasks")):
                 # Hooks read the brief without the store: it must tell what was changed here.
-                from smara.adapters.hosts.precompute import finish, keep_up
+                from smara.adapters.hosts import brief
                 from smara.environment import spool_folder
 
-                draft = keep_up(memory, spool_folder())
+                head = brief.head_of(spool_folder(), os.getcwd())
+                if head is not None and not head["is_same"]:
+                    from smara.adapters.hosts.precompute import finish, keep_up
+
+                    draft = keep_up(memory, spool_folder())
         if draft is not None:
             finish(spool_folder(), draft)
 
@@ -86,7 +91,12 @@ def common(function: Command) -> Command:
     """
 
     @click.option("--db", metavar="PATH|URL", help="The store; also SMARA_DB.")
-    @click.option("--project", metavar="NAME", help="The project; also SMARA_PROJECT.")
+    @click.option(
+        "--project",
+        metavar="NAME",
+        help="The project; also SMARA_PROJECT.",
+        shell_complete=complete_project,
+    )
     @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
     @click.option("--verbose", is_flag=True, hidden=True)
     @wraps(function)
@@ -95,9 +105,9 @@ def common(function: Command) -> Command:
     ) -> None:
         above = click.get_current_context().find_root().obj or {}
         if verbose or above.get("verbose"):
-            import logging
+            from smara.telemetry.logs import write_logs
 
-            logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
+            write_logs(load_settings().log_format)
         chosen = {
             "--db": _first(db, above.get("db")),
             "--project": _first(project, above.get("project")),
@@ -209,6 +219,17 @@ complete_memory = _completer(
     lambda memory: (
         (each.short_id, each.label) for each in memory.memories.list(state="all", limit=1000)
     )
+)
+
+
+complete_decision = _completer(
+    lambda memory: ((each.short_id, each.rule[:80]) for each in memory.decisions.list(limit=1000))
+)
+complete_receipt = _completer(
+    lambda memory: ((each.id, each.point) for each in memory.moments.receipts(limit=200))
+)
+complete_project = _completer(
+    lambda memory: ((each.id, each.name) for each in memory.projects.list())
 )
 
 

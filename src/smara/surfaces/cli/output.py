@@ -20,11 +20,11 @@ import click
 
 from smara import texts
 from smara.core.extract import one_line
-from smara.core.startup.regex import regex
+from smara.core.ids import beginning_of
 
 SCHEMA = 1
-_UUID = regex(r"[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 _JOINERS = "\u200c\u200d"  # scripts and emoji need them, and they move no other text
+NOTHING_FOUND = "No matches. Try fewer or other words, or a part of a name."
 
 
 def envelope(
@@ -215,14 +215,8 @@ def when(milliseconds: int) -> str:
 
 
 def short(name: str) -> str:
-    """Return the beginning of a UUID that tells it from others.
-
-    In a pipe it is the whole id. A UUID of version 7 begins with its time: the milliseconds tell
-    two sessions apart.
-    """
-    if not is_terminal() or not (found := _UUID.match(name)):
-        return name
-    return name[: 13 if found[1] == "7" else 8] + name[36:]
+    """Return the beginning of an id, in a pipe the whole."""
+    return beginning_of(name) if is_terminal() else name
 
 
 def message_head(message: Any) -> str:

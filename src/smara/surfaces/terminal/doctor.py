@@ -13,6 +13,7 @@ from smara.core.clock import SystemClock
 from smara.core.git import find_repository
 from smara.doctor import examine
 from smara.environment import setup_folder, spool_folder
+from smara.fleet.cluster import examine_cluster
 from smara.surfaces.cli import output
 from smara.surfaces.cli.options import Invocation, Reply, common
 
@@ -33,7 +34,7 @@ def doctor_command(call: Invocation, fix: bool) -> Reply:
     settings = load_settings(db=call.db, project=call.project)
     here = find_repository(os.getcwd())
     root = here.root if here else os.getcwd()
-    findings = examine(settings, fix)
+    findings = [*examine(settings, fix), *examine_cluster(settings)]
     findings += host_findings(
         settings,
         root,

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from smara.adapters.host_specs import host_named
 from smara.adapters.hosts.setup import FoundHost, SetupJournal, find_hosts
 from smara.adapters.hosts.spool import names
 from smara.config import load_settings, store_exists
@@ -20,6 +21,7 @@ from smara.surfaces.cli import output
 from smara.surfaces.cli.commands.models import models_line
 from smara.surfaces.cli.options import Invocation, Reply, common
 from smara.surfaces.cli.render import styled
+from smara.surfaces.terminal.stage_record import StageRecord, stage_line
 
 
 def currency(memory: Memory, with_vectors: bool = True) -> dict[str, Any]:
@@ -40,13 +42,14 @@ def currency(memory: Memory, with_vectors: bool = True) -> dict[str, Any]:
         "commits": commits and {"total": commits.total, "behind": commits.behind},
         "events": {"waiting": len(names(spool_folder()))},
         "vectors": {"waiting": sum(each.waiting for each in spaces)},
+        "reading": StageRecord(memory.project).find(),
     }
 
 
 def currency_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the lines about code, history and waiting work."""
     code, commits = found["code"], found["commits"]
-    lines = []
+    lines = [("reading", stage_line(found["reading"]))] if found["reading"] else []
     if code["state"] == "none":
         lines.append(("code", "not indexed; `smara code index` does it"))
     else:
@@ -66,8 +69,11 @@ def currency_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 @click.command("status")
+@click.option(
+    "--retention", "has_retention", is_flag=True, help="List what is kept, and how long, by kind."
+)
 @common
-def status_command(call: Invocation) -> Reply:
+def status_command(call: Invocation, has_retention: bool) -> Reply:
     """Show what is stored in this project, and how current it is."""
     with call.memory() as memory:
         status = {
@@ -113,7 +119,12 @@ def status_command(call: Invocation) -> Reply:
     ]
     if store.get("walBytes"):
         rows.append(("write-ahead log", output.size(store["walBytes"])))
+    limited = sum(each["rule"] != "for ever" for each in status["retention"])
+    more = "" if has_retention else "; `smara status --retention` lists them"
+    rows.append(("retention", f"{limited} of {len(status['retention'])} kinds have a limit{more}"))
     output.facts([*rows, *keep, *(("note", each) for each in status["notes"])])
+    if not has_retention:
+        return
     output.say()
     output.table(
         ("kind", "rows", "size", "oldest", "kept", "last kept"),
@@ -190,6 +201,8 @@ def home_command(call: Invocation) -> Reply:
                 + (
                     f"(heard {output.when(heard[host.agent])})"
                     if host.agent in heard
+                    else "(its tools are set up)"
+                    if host.is_set_up and host_named(host.agent).hooks is None
                     else "(set up, not heard yet)"
                     if host.is_set_up
                     else "(not set up)"

@@ -1,7 +1,8 @@
 """Define `smara why`: tell everything known about a place in the code.
 
 What was decided and learned comes first, then the reasons that commits state, who changed it with
-what, what depends on it, and the tasks that name it. Each line says where it comes from.
+what, the sessions that edited it, the failures its tests met, what depends on it, and the tasks
+that name it. Each line says where it comes from.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import click
 
+from smara.browse.models import FileSession, TestFailure
 from smara.codegraph.models import SymbolCard
 from smara.commits.models import Commit, LineReason
 from smara.core.extract import one_line
@@ -55,6 +57,8 @@ class _CodePlace:
     decisions: list[Decision] = field(default_factory=list)
     reasons: list[LineReason] = field(default_factory=list)
     commits: list[Commit] = field(default_factory=list)
+    sessions: list[FileSession] = field(default_factory=list)
+    failures: list[TestFailure] = field(default_factory=list)
     tasks: list[Task] = field(default_factory=list)
     note: str = ""
 
@@ -94,7 +98,8 @@ def why_command(call: Invocation, target: str) -> Reply:
 
     PATH, PATH:LINE, PATH:NAME or the NAME of a function or class: what was
     decided and learned about it, the reasons that commits state, who changed it
-    and what changed with it, what depends on it, and the tasks that name it.
+    and what changed with it, the sessions that edited it, the failures that its
+    tests met, what depends on it, and the tasks that name it.
     """
     with call.memory() as memory:
         found = _find(memory, target)
@@ -109,6 +114,8 @@ def why_command(call: Invocation, target: str) -> Reply:
         _print_decisions(found),
         _print_reasons(found),
         _print_changes(found),
+        _print_sessions(found),
+        _print_failures(found),
         _print_code(found),
         _print_tasks(found, blocked),
     ]
@@ -143,6 +150,11 @@ def _find(memory: Memory, target: str) -> _CodePlace:
             # The line's own reason first, then what else is known of its file.
             reasons.sort(key=lambda each: found.line not in each.lines)
         found.reasons = reasons
+    found.sessions = memory.browse.edits(found.path, _FEW + 1)
+    tests = found.card.tests if found.card is not None else ()
+    found.failures = memory.browse.test_failures(
+        {found.path, *(each.node.path for each in tests)}, _FEW + 1
+    )
     words = list(filter(None, (found.name, found.path, os.path.basename(found.path))))
     hits = memory.search_tasks(words[0], 20)
     found.tasks = [
@@ -159,7 +171,7 @@ def _memories(memory: Memory, found: _CodePlace) -> list[TypedMemory]:
     if found.card is None:
         return list(memories.values())
     near = {each.memory_id for each in memory.code_knowledge.about([found.card.node], limit=50)}
-    for memory_id in near - set(memories):
+    for memory_id in sorted(near - set(memories), reverse=True):  # the newest first
         with suppress(NotFoundError):
             memories[memory_id] = memory.memories.get(memory_id)
     elsewhere = {
@@ -180,20 +192,21 @@ def _locate(memory: Memory, target: str) -> _CodePlace:
     if not os.path.exists(path) and os.path.exists(target.partition(":")[0]):
         path, _, name = target.partition(":")
     is_file = os.path.exists(path)
-    is_indexed = memory.code.status().state != "none"
-    if not is_file and not is_indexed:
+    note, card, queries = "", None, None
+    with suppress(NotFoundError):  # not indexed
+        queries = memory.code.asking()
+    if not is_file and queries is None:
         raise NotFoundError(
             f"{target!r} is no file here, and names of functions are found in the index of the "
             "code. `smara code index` makes it."
         )
-    note, card = "", None
-    if is_indexed:
+    if queries is not None:
         note = memory.code.catch_up() or ""
-        root = memory.code.status().root
+        root = queries.root
         query = target if not is_file else _inside(path, root)
         query += f":{line or name}" if is_file and (line or name) else ""
         try:
-            card = memory.code.asking().symbol(query)
+            card = queries.symbol(query)
         except SmaraError as error:
             if not is_file:
                 raise
@@ -207,7 +220,13 @@ def _locate(memory: Memory, target: str) -> _CodePlace:
 
 
 def _inside(path: str, root: str) -> str:
-    return os.path.relpath(os.path.abspath(path), root).replace(os.sep, "/")
+    """Return a path from the root; another drive of Windows has none."""
+    whole = os.path.abspath(path)
+    try:
+        whole = os.path.relpath(whole, root)
+    except ValueError:
+        pass
+    return whole.replace(os.sep, "/")
 
 
 def _names(word: str, text: str) -> bool:
@@ -230,6 +249,27 @@ def _json(found: _CodePlace, memories: list[dict[str, Any]]) -> dict[str, Any]:
             "last": commit_json(found.commits[0]) if found.commits else None,
             "together": [{"path": path, "commits": n} for path, n in found.together],
         },
+        "sessions": [
+            {
+                "threadId": each.thread_id,
+                "message": f"{each.thread_id}:{each.seq}",
+                "at": each.at,
+                "edits": each.edits,
+                "host": each.agent or None,
+                "title": each.title or None,
+            }
+            for each in found.sessions
+        ],
+        "failures": [
+            {
+                "test": each.test,
+                "error": each.error,
+                "message": f"{each.thread_id}:{each.seq}",
+                "at": each.at,
+                "runs": each.runs,
+            }
+            for each in found.failures
+        ],
         "code": card
         and {
             "firstLine": card.node.first_line,
@@ -304,7 +344,8 @@ def _print_reasons(found: _CodePlace) -> bool:
         output.say(output.paragraph(one_line(commit.reason, 500), "      ", "      "))
         if undone is None:
             here = " This line is one of them." if found.line in each.lines else ""
-            stand = f"{output.count(len(each.lines), 'line')} of it stand today.{here}"
+            verb = "stands" if len(each.lines) == 1 else "stand"
+            stand = f"{output.count(len(each.lines), 'line')} of it {verb} today.{here}"
             output.say(output.paragraph(stand, "      ", "      "), dim=True)
         else:
             text = (
@@ -332,6 +373,38 @@ def _print_changes(found: _CodePlace) -> bool:
     if found.together:
         _print_fact("with", ", ".join(f"{path} ({n} of {many})" for path, n in found.together))
     return True
+
+
+def _print_sessions(found: _CodePlace) -> bool:
+    """Print the sessions that edited the file, with the message of the last edit."""
+    if found.sessions:
+        _title("Edited in sessions, as its file" if found.name else "Edited in sessions")
+    for each in found.sessions[:_FEW]:
+        head = f"{output.short(each.thread_id)}:{each.seq}"
+        many = f", {output.count(each.edits, 'edit')}" if each.edits > 1 else ""
+        by = f" by {each.agent}" if each.agent else ""
+        click.echo(f"  {styled(head, bold=output.is_terminal())}  {output.when(each.at)}{by}{many}")
+        if each.title:
+            output.say(output.paragraph(one_line(each.title, 160), "      ", "      "), dim=True)
+    if len(found.sessions) > _FEW:
+        output.say("  and earlier ones", dim=True)
+    return bool(found.sessions)
+
+
+def _print_failures(found: _CodePlace) -> bool:
+    """Print the tests that failed, with the message that reports the last failure."""
+    if found.failures:
+        _title("Its tests failed")
+    for each in found.failures[:_FEW]:
+        head = f"{output.short(each.thread_id)}:{each.seq}"
+        runs = f", {output.count(each.runs, 'run')}" if each.runs > 1 else ""
+        click.echo(f"  {styled(head, bold=output.is_terminal())}  {output.when(each.at)}{runs}")
+        output.say(output.paragraph(one_line(each.test, 200), "      ", "      "))
+        if each.error:
+            output.say(output.paragraph(one_line(each.error, 200), "      ", "      "), dim=True)
+    if len(found.failures) > _FEW:
+        output.say("  and earlier ones", dim=True)
+    return bool(found.failures)
 
 
 def _print_fact(name: str, text: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, Reply, common, limit_option
+from smara.surfaces.cli.options import Invocation, Reply, common, complete_thread, limit_option
 
 behavior_command = click.Group(
     "behavior", help="Show what Smara learns from the work of agents, and why."
@@ -80,7 +80,7 @@ def sessions(call: Invocation, limit: int) -> Reply:
 
 
 @behavior_command.command("signals")
-@click.argument("session_id", metavar="SESSION")
+@click.argument("session_id", metavar="SESSION", shell_complete=complete_thread)
 @click.option(
     "--all", "show_all", is_flag=True, help="Also list discarded signals and those that wait."
 )
@@ -102,20 +102,21 @@ def signals(call: Invocation, session_id: str, show_all: bool) -> Reply:
         result = f"{output.count(session.events, 'event')}; not finalized yet."
     else:
         result = f"{session.type}, {session.outcome} ({session.why}); {session.promoted} learned."
-    output.say(f"{output.short(session.session_id)}: {result}", bold=True)
+    output.sentence(f"{output.short(session.session_id)}: {result}", others="  ")
     shown = [each for each in found if show_all or each.verdict in ("promoted", "known", "refused")]
     for each in shown:
         taint = f" [{', '.join(each.taint)}]" if each.taint else ""
-        output.say(
+        output.sentence(
             f"{each.verdict:<10} {each.kind:<18} {each.value:.2f}  {each.subject}{taint}: "
-            f"{each.why}"
+            f"{each.why}",
+            others=" " * 11,
         )
     if len(found) > len(shown):
         output.say(f"{len(found) - len(shown):,} more were discarded or wait; --all lists them.")
 
 
 @behavior_command.command("finalize")
-@click.argument("session_id", metavar="[SESSION]", required=False)
+@click.argument("session_id", metavar="[SESSION]", required=False, shell_complete=complete_thread)
 @common
 def finalize(call: Invocation, session_id: str | None) -> Reply:
     """Decide what to learn from ended sessions."""

@@ -102,16 +102,20 @@ def why(call: Invocation, path: str, function: str | None) -> Reply:
 def explain(reason: LineReason) -> None:
     """Print a stated reason, and what became of its lines."""
     commit, undone = reason.commit, reason.undone_by
-    output.say(f"{commit.short_id}  {commit.day}  {commit.subject}", bold=True)
+    output.say(
+        output.paragraph(f"{commit.short_id}  {commit.day}  {commit.subject}", "", "  "), bold=True
+    )
     output.say(output.paragraph(commit.reason, "  ", "  "))
     where = f" of {', '.join(reason.functions[:4])}" if reason.functions else ""
     if undone is None:
-        output.say(f"  {output.count(len(reason.lines), 'line')}{where} stand today.")
+        verb = "stands" if len(reason.lines) == 1 else "stand"
+        output.say(f"  {output.count(len(reason.lines), 'line')}{where} {verb} today.")
         return
     gone = [each.text for each in reason.lost if each.by == undone.sha]
-    output.say(
+    output.sentence(
         f"  Undone on {undone.day} by {undone.short_id} “{undone.subject}”, whose message "
-        f"says no more than that. Gone{where}:"
+        f"says no more than that. Gone{where}:",
+        others="  ",
     )
     output.say(*(f"    {line}" for line in gone[:_SHOWN_LINES]))
     if len(gone) > _SHOWN_LINES:

@@ -20,7 +20,14 @@ from smara.observations.models import MODES, AgentMode
 from smara.prompt.models import LATE, Context
 from smara.providers.models import ResumableProvider
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, Reply, common, complete_thread, limit_option
+from smara.surfaces.cli.options import (
+    Invocation,
+    Reply,
+    common,
+    complete_receipt,
+    complete_thread,
+    limit_option,
+)
 
 Piece = tuple[str, str, int, int | None, str]
 """A section of the system text or a message: kind, name, tokens, sequence number, text."""
@@ -74,10 +81,11 @@ def preview(
     mode: AgentMode,
     step: int,
 ) -> Reply:
-    """Show the next step's context in a thread, with its cost.
+    """Show what the next session is told, or a thread's next context.
 
     Without THREAD it shows the exact text a new session of an agent would start
-    with here. Nothing is stored or observed.
+    with here; with one, the context of its next step. With its cost. Nothing is
+    stored or observed.
     """
     if thread_id is None:
         yield from _preview_start(call, agent, files)
@@ -227,7 +235,7 @@ def _recalled(
     return pieces, data, notes
 
 
-_POINTS = {
+POINTS = {
     "start": "session start", "first_message": "first message", "before_tool": "before a tool",
     "after_tool": "after a tool", "between_steps": "between steps", "planner": "planner",
     "coder": "coder", "qa": "qa",
@@ -294,7 +302,7 @@ def list_receipts(call: Invocation, session_id: str | None, limit: int, offset: 
         row = {
             "receipt": each.id,
             "when": output.when(each.at),
-            "point": _POINTS[each.point],
+            "point": POINTS[each.point],
             "agent": each.agent,
             "session": output.short(each.session_id),
             "what": first + more,
@@ -326,7 +334,7 @@ def _state(receipt: Receipt) -> str:
 
 
 @receipts_command.command("show")
-@click.argument("receipt_id", metavar="ID")
+@click.argument("receipt_id", metavar="ID", shell_complete=complete_receipt)
 @common
 def show(call: Invocation, receipt_id: str) -> Reply:
     """Show one receipt: its text, its reasons and its result."""
@@ -341,7 +349,7 @@ def show(call: Invocation, receipt_id: str) -> Reply:
         [
             ("receipt", found.id),
             ("when", output.moment(found.at)),
-            ("point", _POINTS[found.point]),
+            ("point", POINTS[found.point]),
             ("session", found.session_id),
             ("agent", found.agent),
             ("source", found.source),
@@ -375,10 +383,11 @@ def show(call: Invocation, receipt_id: str) -> Reply:
         result = f" — {state}: {_HOW.get(each.how, each.how)}" if state else ""
         is_saving = each.outcome == "used" and each.saved_tokens
         saved = f" (saved about {each.saved_tokens:,}: {each.saved_how})" if is_saving else ""
-        output.say(f"  {each.kind:<8} {each.text}")
-        output.say(f"           {each.why}; {each.tokens:,} tokens{saved}{result}")
+        output.sentence(f"  {each.kind:<8} {each.text}", others=" " * 11)
+        facts = f"{each.why}; {each.tokens:,} tokens{saved}{result}"
+        output.sentence(f"           {facts}", others=" " * 11)
     output.say("", "Text", bold=True)
-    output.say(found.text)
+    output.sentence(*found.text.splitlines(), others="  ")
 
 
 @receipts_command.command("arms")

@@ -10,7 +10,7 @@ from smara.decisions.models import Decision
 from smara.shapes import decision_json, line_reason_json
 from smara.surfaces.cli import output
 from smara.surfaces.cli.commands.commits import explain, in_repository
-from smara.surfaces.cli.options import Invocation, Reply, common, limit_option
+from smara.surfaces.cli.options import Invocation, Reply, common, complete_decision, limit_option
 
 decisions_command = click.Group("decisions", help="Show what people decided in their sessions.")
 
@@ -66,7 +66,7 @@ def search(call: Invocation, words: tuple[str, ...], limit: int) -> Reply:
 
 
 @decisions_command.command("show")
-@click.argument("decision_id", metavar="ID")
+@click.argument("decision_id", metavar="ID", shell_complete=complete_decision)
 @common
 def show(call: Invocation, decision_id: str) -> Reply:
     """Show a decision: the rule, who said what, what was rejected."""
@@ -133,7 +133,7 @@ def why(call: Invocation, target: str) -> Reply:
         "trust": {"value": found.trust.tier, "reasons": list(found.trust.reasons)},
         "told": found.injection.why,
     }
-    output.say(*found.lines())
+    output.sentence(*found.lines(), others="    ")
 
 
 def _print(found: list[Decision], nothing: str) -> None:

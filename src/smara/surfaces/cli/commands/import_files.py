@@ -502,10 +502,16 @@ def _print_summary(done: BulkReport, is_dry_run: bool) -> None:
 def imported_line(done: BulkReport, is_dry_run: bool = False) -> str:
     """Return what was imported, such as ``Imported 20 messages from 2 sessions.``"""
     stored = output.count(sum(each.stored for each in done.reports), "message")
-    threads = {(each.path, thread) for each in done.reports for thread in each.threads}
+    threads = {
+        (each.path, thread): kind for each in done.reports for thread, kind in each.threads.items()
+    }
+    helpers = sum(kind == "subagent" for kind in threads.values())
+    sources = output.count(len(threads) - helpers, "session")
+    if helpers:
+        sources += f" and {output.count(helpers, 'sub-agent')}"
     learned = done.learned.memories
     review = f" {output.count(learned, 'new memory', 'new memories')} to review." if learned else ""
     decided = done.learned.decisions
     found = f" Found {output.count(decided, 'decision')}." if decided else ""
     verb = "Would import" if is_dry_run else "Imported"
-    return f"{verb} {stored} from {output.count(len(threads), 'session')}.{found}{review}"
+    return f"{verb} {stored} from {sources}.{found}{review}"

@@ -19,7 +19,16 @@ from smara.privacy.models import (
     EraseReceipt,
 )
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, Reply, common, find_message
+from smara.surfaces.cli.options import (
+    Invocation,
+    Reply,
+    common,
+    complete_memory,
+    complete_project,
+    complete_task,
+    complete_thread,
+    find_message,
+)
 
 _NOUNS = {
     "messages": "message",
@@ -86,7 +95,7 @@ def restore_command(call: Invocation, file: str, yes: bool) -> Reply:
 @click.command("copy")
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
-@click.argument("projects", metavar="[PROJECT]...", nargs=-1)
+@click.argument("projects", metavar="[PROJECT]...", nargs=-1, shell_complete=complete_project)
 @click.option("--into", metavar="NAME", help="Merge the one PROJECT into this project of TO.")
 @common
 def copy_command(call: Invocation, projects: tuple[str, ...], **given: Any) -> Reply:
@@ -151,10 +160,25 @@ def export_command(
     "--message", "messages", multiple=True, metavar="ID", help="A message, or THREAD:SEQ."
 )
 @click.option(
-    "--thread", "--session", "threads", multiple=True, metavar="ID", help="A thread or session."
+    "--thread",
+    "--session",
+    "threads",
+    multiple=True,
+    metavar="ID",
+    help="A thread or session.",
+    shell_complete=complete_thread,
 )
-@click.option("--memory", "memories", multiple=True, metavar="ID", help="A memory.")
-@click.option("--task", "tasks", multiple=True, metavar="ID", help="A task.")
+@click.option(
+    "--memory",
+    "memories",
+    multiple=True,
+    metavar="ID",
+    help="A memory.",
+    shell_complete=complete_memory,
+)
+@click.option(
+    "--task", "tasks", multiple=True, metavar="ID", help="A task.", shell_complete=complete_task
+)
 @click.option("--person", metavar="NAME", help="What belongs to a person, and the name elsewhere.")
 @click.option("--path", metavar="PATH", help="Every record that names a file, or one in a folder.")
 @click.option("--text", "--query", metavar="TEXT", help="Every record that holds this text.")

@@ -1,4 +1,4 @@
-"""Define `smara projects`, `version` and `completion`."""
+"""Define `smara projects` and `version`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import os
 import platform
 
 import click
-from click.shell_completion import get_completion_class
 
 from smara import __version__
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, Reply, common
+from smara.surfaces.cli.options import Invocation, Reply, common, complete_project
 
 
 @click.command("projects")
-@click.option("--adopt", metavar="PROJECT", help="Make PROJECT the one of the repository here.")
+@click.option(
+    "--adopt",
+    metavar="PROJECT",
+    help="Make PROJECT the one of the repository here.",
+    shell_complete=complete_project,
+)
 @common
 def projects_command(call: Invocation, adopt: str | None) -> Reply:
     """List the projects of this store; the current one is marked.
@@ -66,18 +70,3 @@ def version_command(call: Invocation) -> Reply:
     }
     yield data
     output.say(f"smara {data['smara']} (Python {data['python']}, SQLite {data['sqlite']})")
-
-
-@click.command("completion")
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@common
-def completion_command(call: Invocation, shell: str) -> Reply:
-    """Print a shell completion script: eval "$(smara completion bash)"."""
-    from smara.surfaces.cli.app import cli
-
-    kind = get_completion_class(shell)
-    if kind is None:
-        raise AssertionError(f"click does not support the shell {shell}")
-    script = kind(cli, {}, "smara", "_SMARA_COMPLETE").source()
-    yield {"shell": shell, "script": script}
-    click.echo(script)

@@ -29,7 +29,6 @@ from smara.texts import dotted, hit_head
 
 _DEEP_SECONDS = 30.0
 _MOST_PARTS = 4
-NOTHING_FOUND = "No matches. Try fewer or other words, or a part of a name."
 
 
 @click.command("search")
@@ -167,7 +166,7 @@ def _reply_threads(answer: ThreadAnswer) -> Reply:
     data = {"results": results, "totalHits": len(results)}
     yield data | ({"nearest": nearest} if nearest else {})
     if not answer:
-        click.echo(NOTHING_FOUND, err=True)
+        click.echo(output.NOTHING_FOUND, err=True)
         output.print_nearest(
             f"{output.short(each.thread_id)} · {each.score:.2f}: {one_line(each.title or '', 50)}"
             for each in answer.nearest
@@ -228,7 +227,7 @@ def _reply_hits(
     data |= {"nearest": nearest} if nearest else {}
     yield data | ({"trace": explained} if explain else {})
     if not answer:
-        click.echo(NOTHING_FOUND, err=True)
+        click.echo(output.NOTHING_FOUND, err=True)
     output.print_nearest(
         f"{hit_head(shape, _place(hit), is_local=True)} · {hit.score:.2f}: {hit.snippet}"
         for hit, shape in zip(answer.nearest, nearest, strict=True)

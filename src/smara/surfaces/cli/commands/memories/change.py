@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from smara.adapters.instructions import type_of
 from smara.errors import InvalidInputError
 from smara.knowledge.models import SCOPES, SOURCES, TYPES, VISIBILITIES, TypedMemory
 from smara.shapes import memory_json
@@ -79,6 +78,8 @@ def remember_command(
         raise InvalidInputError(
             "The text is empty. Give a sentence, or - to read it from standard input."
         )
+    from smara.adapters.instructions import type_of
+
     guess = type_of(text)
     return reply_added(
         call,

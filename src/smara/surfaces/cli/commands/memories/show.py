@@ -45,7 +45,9 @@ memory_arguments = click.argument(
 
 def worth_of(memory: Memory, memories: Iterable[TypedMemory]) -> dict[str, float]:
     """Return the confidence of memories now, by id."""
-    return {each.id: memory.memories.confidence(each).value for each in memories}
+    shown = list(memories)
+    code = memory.memories.freshness(shown)
+    return {each.id: memory.memories.confidence(each, code).value for each in shown}
 
 
 def memories_json(memory: Memory, found: Sequence[TypedMemory]) -> list[dict[str, Any]]:

@@ -13,7 +13,6 @@ from smara.core.startup.regex import regex
 from smara.links.models import LinkedMessage
 from smara.shapes import Names, details_json, hit_json, mention_json, progress_json, task_json
 from smara.surfaces.cli import output
-from smara.surfaces.cli.commands.search import NOTHING_FOUND
 from smara.surfaces.cli.options import (
     Invocation,
     Reply,
@@ -388,7 +387,7 @@ def search(call: Invocation, query: str, limit: int, status: Any, with_messages:
         data["messages"] = messages
     yield data
     if not answer and not answer.messages:
-        click.echo(NOTHING_FOUND, err=True)
+        click.echo(output.NOTHING_FOUND, err=True)
     output.print_nearest(
         f"{hit.task.short_id} · {hit.score:.2f}: {hit.task.title}" for hit in answer.nearest
     )
