@@ -5,6 +5,8 @@ complete.
 from __future__ import annotations
 
 import doctest
+import json
+import os
 import pkgutil
 import re
 import shlex
@@ -13,6 +15,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import fields
 from importlib import import_module
+from itertools import groupby
 from pathlib import Path
 
 import click
@@ -31,8 +34,10 @@ from smara.errors import (
     SmaraError,
     UsageError,
 )
+from smara.knowledge.models import Evidence
 from smara.surfaces.cli import app
-from tests import apart
+from tests import apart, terminal_picture
+from tests.surfaces.shell import smara as typed
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -76,19 +81,29 @@ def test_link_leads_to_a_file_and_heading_that_exist(page: Path, target: str) ->
         ]
 
 
+def calls_in(line: str) -> Iterator[list[str]]:
+    """The words of each `smara` in a line of a shell, alone or in a pipe."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    for is_sign, words in groupby(lexer, lambda word: set(word) <= set(lexer.punctuation_chars)):
+        call = list(words)
+        if not is_sign and call[0] == "smara":
+            yield call
+
+
 def typed_commands() -> Iterator[object]:
-    """The lines a reader is told to type: `$ smara …` in console blocks."""
+    """The calls a reader is told to type; of a console, what follows its `$`."""
     for page in PAGES:
-        for block in blocks(page, "console"):
-            for line in block.splitlines():
-                if line.startswith("$ smara "):
-                    yield pytest.param(line[2:], id=f"{name_of(page)} {line[2:60]}")
+        for shell in ("console", "sh", "bash", "shell"):
+            for line in (line for block in blocks(page, shell) for line in block.splitlines()):
+                if shell != "console" or line.startswith("$ "):
+                    for call in calls_in(line.removeprefix("$ ")):
+                        yield pytest.param(call[1:], id=f"{name_of(page)} {' '.join(call)[:58]}")
 
 
-@pytest.mark.parametrize("line", list(typed_commands()))
-def test_command_that_a_reader_types_is_understood(line: str) -> None:
+@pytest.mark.parametrize("words", list(typed_commands()))
+def test_command_that_a_reader_types_is_understood(words: list[str]) -> None:
     """Parsed as click parses it, with every option and argument; not run."""
-    words = shlex.split(line, comments=True)[1:]
     command: click.Command = app.cli
     context = command.make_context("smara", list(words))
     while isinstance(command, click.Group):
@@ -132,6 +147,55 @@ def test_command_that_is_mentioned_exists_with_its_options(text: str) -> None:
             group = found if isinstance(found, click.Group) else group
 
 
+def test_commands_for_the_first_week_do_what_the_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every line of the page is typed, in its order, in a repository with a past."""
+    subprocess.run(["git", "init", "-q", str(tmp_path / "shop")], check=True)
+    monkeypatch.chdir(tmp_path / "shop")
+    monkeypatch.setenv("SMARA_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    monkeypatch.delenv("SMARA_PROJECT")
+    Path("src").mkdir()
+    Path("src/auth.py").write_text("def login():\n    return authenticateUser()\n" * 30)
+    Path("AGENTS.md").write_text("# Rules\n\n- Never edit files below generated/ by hand.\n")
+    with smara.open() as memory:
+        place = memory.messages.add(
+            thread_id="retries", role="assistant", content="The retry logic is in src/retry.py"
+        )
+        memory.messages.add(
+            thread_id="retries", role="user", content="authenticateUser takes a LoginSchema"
+        )
+        known = memory.memories.add(
+            "`make deploy` needs a key that only the build server has",
+            type="gotcha",
+            by="agent",
+            evidence=[Evidence(message_id=place.id, quote="The retry logic")],
+        ).memory
+    assert known is not None
+    assert typed("setup", "claude", "--yes").code == 0
+    ids = {"memories": known.short_id[2:], "tasks": ""}
+    for block in blocks(ROOT / "docs/use-an-agent.md", "console"):
+        for line in block.splitlines():
+            words = shlex.split(line, comments=True)[2:]
+            if words[0] == "ui":
+                continue
+            words = [
+                {"k3f9": ids.get(words[0], ""), "THREAD:SEQ": f"{place.thread_id}:{place.seq}",
+                 "SESSION": "session-2"}.get(word, word) for word in words
+            ]  # fmt: skip
+            if words[:3] == ["memories", "review", "undo"]:
+                assert typed("memories", "review", "accept", words[3]).code == 0
+            if words[:2] == ["tasks", "release"] or words[:2] == ["tasks", "close"]:
+                typed("tasks", "release", ids["tasks"], "--force")
+                assert typed("tasks", "claim", ids["tasks"]).code == 0
+            said = typed(*words, *(["--yes"] if words[:2] == ["setup", "claude"] else []))
+            assert said.code == 0, (line, said.err)
+            if words[:2] == ["tasks", "add"]:
+                ids["tasks"] = re.findall(r"t-(\w+)", said.out)[0]
+    assert not Path(".claude/settings.local.json").exists()
+
+
 def snippets() -> Iterator[object]:
     """Every Python example of the documentation."""
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
@@ -169,6 +233,60 @@ def test_every_example_in_a_docstring_holds() -> None:
             attempted += done.attempted
             broken += [found.name] * done.failed
     assert (broken, attempted > 100) == ([], True)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the site as `make docs` builds it: it stops at a link that leads nowhere."""
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": ".", "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_site_has_every_public_name_and_command(site: Path) -> None:
+    python = (site / "reference/api.html").read_text(encoding="utf-8")
+    names = {f"smara.{name}" for name in smara.__all__ if name != "__version__"}
+    rooms = {"memory.tasks.claim", "memory.memories.remember", "memory.moments.before_tool"}
+    assert {
+        name for name in names | rooms if f'id="{name.replace(".", "").lower()}"' not in python
+    } == set()
+    commands = (site / "reference/cli.html").read_text(encoding="utf-8")
+    assert {name for name in app.COMMANDS if f"Usage: smara {name} " not in commands} == set()
+
+
+def test_site_loads_nothing_from_elsewhere_and_can_be_searched(site: Path) -> None:
+    loads = re.compile(r"""<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=["']?(?:https?:)?//""")
+    pages = {path: path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
+    assert [path.name for path, text in pages.items() if loads.search(text)] == []
+    index = json.loads((site / "search/search_index.json").read_text(encoding="utf-8"))
+    found = {each["location"].partition("#")[0] for each in index["docs"]}
+    pages_of_docs = {str(each.relative_to(ROOT / "docs")) for each in (ROOT / "docs").rglob("*.md")}
+    assert found == {each.removesuffix(".md") + ".html" for each in pages_of_docs}
+
+
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    listed = set(re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
+    pages = {str(each.relative_to(ROOT / "docs")) for each in (ROOT / "docs").rglob("*.md")}
+    assert {page for page in pages if not page.startswith("decisions/")} == listed
+
+
+def test_picture_of_the_readme_shows_what_the_story_prints() -> None:
+    """Drawn by ``python -m tests.terminal_picture``."""
+    drawn = terminal_picture.lines_in(terminal_picture.PICTURE.read_text(encoding="utf-8"))
+    played = terminal_picture.now()
+    assert terminal_picture.comparable(drawn) == played
+    (quoted,) = blocks(ROOT / "README.md", "text")
+    shown = " ".join(played.replace("┃ ", "").split())
+    for line in quoted.replace("\n  ", " ").splitlines():
+        sentence = terminal_picture.comparable([line]).partition(" [Memory")[0]
+        assert sentence in shown
 
 
 def rows(page: str) -> dict[str, list[str]]:
