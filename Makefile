@@ -18,10 +18,10 @@ endif
 LARGE = $(sort $(wildcard tests/contract/test_*state_machine.py) \
   $(shell grep -rl --include='test_*.py' faults.sizes tests/contract tests/stories tests/surfaces tests/unit))
 
-.PHONY: help demo test browser conformance check licenses format bench eval faults lock clean
+.PHONY: help man demo docs test browser conformance check licenses format wheel bench bench-peers eval faults lock clean
 
 help: ## show this help
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -31,6 +31,10 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: $(STAMP) ## the story of Smara in a terminal, in well under a minute
 	@$(BIN)/smara demo
+
+docs: $(STAMP) ## the documentation as a site in build/site, searchable, without a network
+	@NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(BIN)/mkdocs build
+	@echo "Read it:  $(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000"
 
 test: $(STAMP) ## every test, in about 14 minutes on 2 cores
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -r fEs --durations 15
@@ -49,6 +53,9 @@ check: $(STAMP) ## ruff, mypy, and the names and English of the source
 	$(BIN)/python -m tests.house_lint
 	$(BIN)/python -m tests.licenses > /dev/null
 
+man: $(STAMP) ## the manual page, made from the commands: dist/smara.1
+	@mkdir -p dist && $(BIN)/smara man > dist/smara.1
+
 licenses: $(STAMP) ## the license of every package that an installation brings
 	@$(BIN)/python -m tests.licenses
 
@@ -61,8 +68,14 @@ faults: $(STAMP) ## the fault tests at their large counts, each test named as it
 	  tests/faults tests/migrations $(LARGE)
 	SMARA_TEST_POOLER=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m postgres tests/contract
 
+wheel: $(STAMP) ## dist/smara-….whl, for the image of deploy/
+	$(BIN)/pip wheel -q --no-deps --wheel-dir dist .
+
 bench: $(STAMP) ## speed, as ratios to a bare baseline in the same run
 	SMARA_TEST_DURABLE=1 $(BIN)/python -m tests.with_postgres $(BIN)/python -m bench
+
+bench-peers: $(STAMP) ## Smara beside other local stores, each in an environment of its own, made by uv
+	$(BIN)/python -m bench peers --out .bench/peers
 
 eval: $(STAMP) ## retrieval quality on the evaluation sets, with baselines
 	$(BIN)/python -m tests.with_postgres $(BIN)/python -m evals --output .eval/report.md

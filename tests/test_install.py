@@ -37,6 +37,13 @@ def test_an_installation_grows_no_further():
     assert sum(sizes.values()) <= MOST_MEGABYTES * 1_000_000
 
 
+def test_a_framework_that_holds_mcp_at_its_first_version_can_stand_beside():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    found = {each.name: each.specifier for each in map(Requirement, project["dependencies"])}
+    assert found["mcp"].contains("1.30")  # CrewAI asks for mcp>=1.30,<2
+    assert not found["mcp"].contains("3.0")
+
+
 @pytest.mark.parametrize(
     ("stated", "expected"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import subprocess
 import sys
@@ -22,7 +23,7 @@ ATTRIBUTES = [
     "behavior", "browse", "close", "code", "code_knowledge", "commits", "compact", "compactions",
     "complete", "context",
     "decisions",
-    "embeddings", "feed", "frameworks", "history", "in_project", "internals", "links",
+    "embeddings", "feed", "frameworks", "history", "in_project", "internals", "jobs", "links",
     "memories", "messages", "models",
     "moments", "observations", "pack", "path", "privacy", "project", "projects", "retention",
     "search",
@@ -82,6 +83,25 @@ smara.open({str(tmp_path / "s.db")!r}).close()
 print([name for name in {heavy!r} if name in sys.modules])"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_command_that_reads_prepares_no_brief_where_none_is_used(tmp_path):
+    code = f"""import sys
+sys.argv = ["smara", "--db", {str(tmp_path / "s.db")!r}, "--project", "p", "tasks", "ready"]
+from smara.surfaces.cli import main
+try:
+    main()
+finally:
+    print([name for name in sys.modules if name.endswith("precompute")], file=sys.stderr)"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env=os.environ | {"SMARA_HOME": str(tmp_path / "home")},
+    )
+    assert done.stderr.splitlines()[-1] == "[]"
 
 
 def parameters(function):
