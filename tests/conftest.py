@@ -6,6 +6,7 @@ import gc
 import multiprocessing
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,10 @@ from tests.faults.sizes import IS_LARGE
 # Eighteen thousand tests are held until the end: looking through them for garbage, again and
 # again, took a third of the time of collecting them and a sixth of running them.
 gc.disable()
+
+# A run in the background of a shell ignores interrupts, and so would every process that it starts:
+# a test that interrupts one would wait for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes says how busy the machine is, and nothing else. Small runs try the same
 # examples each time: they must not fail for something that the change at hand has nothing to do
