@@ -231,9 +231,18 @@ def tested(world: World, session: str, when: str, command: str, result: str) -> 
     return is_right and is_after == (when == "after its last edit of code")
 
 
+_BLOCKS = re.compile(r"^(?:\s*<(\w+)>.*?</\1>)+\s*", re.S)
+"""What a program puts before a person's words."""
+
+
 def asked_last(world: World, session: str, words: str) -> bool:
     prompts = world.prompts(session)
-    return bool(prompts) and is_beginning(words, prompts[-1])
+    return bool(prompts) and is_beginning(words, _BLOCKS.sub("", prompts[-1]))
+
+
+def answered_last(world: World, session: str, own: str, copied: str) -> bool:
+    last = (world.prompts(session) or [""])[-1]
+    return one_line(copied) in one_line(last) and one_line(last).endswith(one_line(own))
 
 
 def asked(world: World, session: str, words: str) -> bool:
@@ -382,6 +391,11 @@ SESSION_SHAPES = (
         tested,
     ),
     shape(r"the person's last request was \"(?P<words>[^\"]*)\"\.", asked_last),
+    shape(
+        r"the person's last request was \"(?P<own>[^\"]*)\", to the agent's"
+        r" \"(?P<copied>[^\"]*)\"\.",
+        answered_last,
+    ),
     shape(r"the person asked \"(?P<words>[^\"]*)\"\.", asked),
     shape(
         r"the person asked \"(?P<first>[^\"]*)\" and (?:last|then) said \"(?P<words>[^\"]*)\"\.",

@@ -157,11 +157,16 @@ class Play:
     def commit(self, sha: str = "3f2a9c1", subject: str = "Round totals last") -> Play:
         return self.run(f'git commit -am "{subject}"', f"[main {sha}] {subject}\n 1 file changed")
 
+    def answer(self, words: str) -> Play:
+        return self._hook("Stop", last_assistant_message=words)
+
     def end(self, last: str = "Done.") -> Play:
         return self._hook("Stop", last_assistant_message=last)._hook("SessionEnd", reason="other")
 
 
 ASK = "Please make the totals of the cart round last"
+MAIL = "Now mend the mail of the receipt"
+OFFER = "Still open: the totals of old orders are rounded line by line. Shall I mend them too?"
 STORIES: dict[str, tuple[Callable[[Play], Any], str, tuple[str, ...]]] = {
     "nothing changed and given up": (
         lambda play: play.read("src/cart.py").say("no, that is wrong, try again").end(
@@ -221,6 +226,18 @@ STORIES: dict[str, tuple[Callable[[Play], Any], str, tuple[str, ...]]] = {
         lambda play: play.edit("src/cart.py").say("[Request interrupted by user]").end(""),
         "unknown",
         (f'last request was "{ASK}"', "It edited `src/cart.py`."),
+    ),
+    "the person answers below the agent's words": (
+        lambda play: play.edit("src/cart.py").answer(OFFER).say(f"{OFFER}\ndo this as well").end(),
+        "unknown",
+        (f'last request was "do this as well", to the agent\'s "{OFFER}"',),
+    ),
+    "a program puts a block before the words": (
+        lambda play: play.edit("src/cart.py").say(
+            "<workspace_note>\nWork in this folder alone.\n</workspace_note>\n\n" + MAIL
+        ).end(),
+        "unknown",
+        (f'last request was "{MAIL}"',),
     ),
     "the person is content": (
         lambda play: play.edit("src/cart.py").say("perfect, works").end(),

@@ -47,6 +47,9 @@ _SAYS_NOTHING = regex(
     r"task failed|^\W*no output\W*$|exit(?:ed)? (?:status|with|code)|ELIFECYCLE|Command failed"
     r"|^make(?:\[\d+\])?: \*\*\*|^npm (?:ERR!|error)\s*(?:code|errno|path|A complete log)|failed "
     r"to push some refs"
+    # That a hook or a step failed says nothing of what it found; how to go past it even less.
+    r"|\b(?:script|hook|step|job|stage|target|recipe)\b[^:]{0,40} failed\b[\W\d]*"
+    r"(?:\((?:exit )?(?:code|status)\W{0,2}\d+\)|\(add --no-verify[^)]*\))?\W*$|--no-verify\b"
     r"|error: Recipe|^\s*at .+:\d+|^\W*(?:\w+\W+)?warning\b|^\W*(?:ERROR|FAIL(?:ED)?|Error:?"
     r"|Traceback.*)\W*$",
     re.IGNORECASE,

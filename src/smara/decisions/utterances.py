@@ -270,6 +270,39 @@ def read_utterances(turns: Sequence[SpokenTurn]) -> list[Sentence]:
     return found
 
 
+def without_host_blocks(text: str) -> str:
+    """Return a message without the blocks of tags that a program put before it.
+
+    >>> without_host_blocks("<system_notice>Work in /w.</system_notice>\\n\\nMend the cart")
+    'Mend the cart'
+    """
+    while (block := _BLOCK.match(text)) is not None:
+        text = text[block.end() :].lstrip()
+    return text
+
+
+def split_copied(text: str, agents: Sequence[str]) -> tuple[str, str]:
+    """Return a person's own words, and those copied from what an agent had said.
+
+    Who copies all of it has chosen it: then it is the person's.
+
+    >>> split_copied("The tax is rounded too early here. mend it", ["The tax is rounded too early here."])
+    ('mend it', 'The tax is rounded too early here.')
+    """  # noqa: E501
+    bare = [_bare(each) for each in agents]
+    own: list[str] = []
+    copied: list[str] = []
+    run = ""
+    for sentence in sentences(text):
+        # A short sentence is copied if it follows a copied one there as here.
+        longer = f"{run} {sentence}"
+        run = longer if _is_copied(longer, bare) else sentence
+        is_copied = _is_copied(run, bare)
+        (copied if is_copied else own).append(sentence)
+        run = run if is_copied else ""
+    return (" ".join(own), " ".join(copied)) if own and copied else (text, "")
+
+
 def _is_copied(sentence: str, agents: Sequence[str]) -> bool:
     """Return True for a sentence that the agent had written."""
     bare = _bare(sentence)

@@ -61,6 +61,43 @@ def test_a_queued_prompt_taken_up_in_mid_turn_is_kept_before_the_answer(write: W
     ]
 
 
+def test_a_queued_command_is_kept_where_it_was_sent_and_not_again_at_the_end(write: Write) -> None:
+    tagged = (
+        "<command-message>plan</command-message>\n<command-name>/plan</command-name>\n"
+        "<command-args>the cart  first</command-args>"
+    )
+    path = write(
+        queue("enqueue", "/plan the cart first"),
+        queue("dequeue"),
+        user(tagged),
+        assistant("Planned"),
+        user("now the mail"),
+    )
+    spoken = [texts(item) for item in imported(path)]
+    assert spoken == [[tagged], ["Planned"], ["now the mail"]]
+
+
+def test_a_queued_notice_of_a_task_is_the_words_of_the_program(write: Write) -> None:
+    notice = (
+        '{"task_id":"b1","tool_use_id":"toolu_1","description":"Push","task_type":"local_bash"}'
+    )
+    pasted = '{"task_id": 7, "level": "WARN"}'
+    path = write(
+        queue("enqueue", "use tabs"),
+        queue("enqueue", notice),
+        queue("remove"),
+        assistant("Yes"),
+        user(pasted),
+    )
+    spoken = [(item.message.role, texts(item)) for item in imported(path)]
+    assert spoken == [
+        ("user", ["use tabs"]),
+        ("assistant", ["Yes"]),
+        ("user", [pasted]),
+        ("system", [notice]),
+    ]
+
+
 def test_a_queued_prompt_that_comes_as_an_attachment_is_kept_once(write: Write) -> None:
     attached = record("attachment", attachment={"type": "queued_command", "prompt": "use tabs"})
     path = write(queue("enqueue", "use tabs"), queue("remove"), attached, assistant("Yes"))

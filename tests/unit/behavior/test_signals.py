@@ -172,6 +172,17 @@ def test_what_had_to_run_first_is_told_when_it_was_exactly_one_command():
     )
 
 
+def test_a_commit_that_was_refused_without_a_reason_teaches_nothing():
+    def learned(error: str) -> list[str]:
+        script = Script().fail('git commit -m "Add shares"', error).run("pnpm generate")
+        finding = only(script.run('git commit -m "Add shares"'), "error_retry")
+        made = draft_of(finding, seen_again(finding, 2))
+        return [] if made is None else [made.content]
+
+    assert learned("please think again, and then do it over") == []
+    assert len(learned("error: Cannot find module 'client'")) == 1
+
+
 def test_a_name_that_differs_from_session_to_session_is_left_open():
     first = Script().fail("git push", "fatal: The current branch fix-1 has no upstream branch.")
     one = only(first.run("git push -u origin fix-1"), "error_retry")

@@ -9,6 +9,7 @@ is required.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,10 @@ FROM_PROMPT, FROM_SUMMARY, FROM_HOST, FROM_PERSON = range(4)
 
 _FACTS = {"cwd": "cwd", "gitBranch": "git_branch", "version": "version", "slug": "slug"}
 _COMMAND_ARGUMENTS = regex(r"<command-args>\s*[^\s<]")
+_COMMAND_NAME = regex(r"<command-name>\s*/?([^<\s]+)\s*</command-name>")
+_COMMAND_WORDS = regex(r"<command-args>(.*?)</command-args>", re.DOTALL)
+# Some versions queue the notice of a background task as a bare object.
+_NOTICE = regex(r'\{\s*"task_id"\s*:')
 
 # Opening words by which the program's own texts are known, and their kind.
 _PROGRAM_OPENINGS = (
@@ -435,8 +440,9 @@ class ClaudeTranscript(Transcript):
 
     def _settle_prompt(self, words: str) -> Iterator[Record]:
         """Count the queued copy of a prompt that has its record."""
+        words = as_typed(words)
         for position, waiting in enumerate(self._queued):
-            if waiting.part.text.strip() == words.strip():
+            if as_typed(waiting.part.text) == words:
                 del self._queued[position]
                 reason = "queued words, kept where they were sent"
                 yield Counted(waiting.entry.line, "queue-operation/enqueue", reason)
@@ -492,7 +498,35 @@ def program_kind(text: str) -> str | None:
         ("<command-name>", "<command-message>")
     ) and not _COMMAND_ARGUMENTS.search(stripped):
         return "local_command"
+    if _is_notice(stripped):
+        return "task_notification"
     return next((kind for opening, kind in _PROGRAM_OPENINGS if stripped.startswith(opening)), None)
+
+
+def _is_notice(text: str) -> bool:
+    """Return True for an object that names a task of the program and its sort, and no more."""
+    if not (_NOTICE.match(text) and text.endswith("}")):
+        return False
+    try:
+        facts = mapping_in(json.loads(text))
+    except ValueError:
+        return False
+    return bool(text_in(facts.get("task_type")) and text_in(facts.get("task_id")))
+
+
+def as_typed(words: str) -> str:
+    """Return a prompt as a person typed it.
+
+    A command has tags around its parts where it was sent, and none where it waited.
+
+    >>> as_typed("<command-name>/plan</command-name> <command-args>the cart</command-args>")
+    '/plan the cart'
+    """
+    name = _COMMAND_NAME.search(words) if words.lstrip().startswith("<command-") else None
+    if name is not None:
+        arguments = _COMMAND_WORDS.search(words)
+        words = f"/{name[1]} {arguments[1] if arguments else ''}"
+    return " ".join(words.split())
 
 
 def voice_of_user_record(

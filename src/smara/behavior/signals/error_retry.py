@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from smara.actions.commands import is_dictated, is_of_the_moment, is_same_program
+from smara.actions.commands import (
+    is_dictated,
+    is_named_anew,
+    is_of_the_moment,
+    is_same_program,
+)
 from smara.actions.error_quote import UNQUOTED, error_quote, evidence_words, failed_words
 from smara.actions.failures import is_option, is_passing
 from smara.actions.paths import modules_of
@@ -139,6 +144,9 @@ def is_lasting(command: str, line: str, fix: str) -> bool:
     """Return True if an error and its fix will last."""
     is_brief = is_of_the_moment(command) or is_of_the_moment(fix) or is_passing(line)
     if is_brief or is_dictated(fix, line):
+        return False
+    # Another commit fails for another reason: without its error, a fix belongs to nothing.
+    if is_named_anew(command) and not error_quote(line):
         return False
     # Taking another program teaches nothing of the options that this one has.
     return not is_option(line) or is_same_program(command, fix)

@@ -31,6 +31,7 @@ from smara.context.moments.draft import (
 from smara.core.memory_block import CLOSING, OPENING
 from smara.core.scope import WRITTEN_BY, is_id
 from smara.core.startup.record import dataclass
+from smara.decisions.utterances import split_copied, without_host_blocks
 from smara.knowledge.gate import without_injected
 from smara.knowledge.kinds import KINDS
 from smara.knowledge.models import LOCAL_TAINT
@@ -50,6 +51,8 @@ _MESSAGES_LOOKED_AT = 2_000
 _REQUESTS_LOOKED_AT = 12
 _TELLING_WORDS = 4
 _LONGEST_REQUEST = 20_000
+_ANSWER_MESSAGES = 40
+"""So many messages before a prompt may hold what the person answers."""
 _HOST_WORDS = ("[Request interrupted", "Caveat:", "This session is being continued")
 """How messages begin that a host wrote in the person's name."""
 _CLAIMED, _READY = 3, 3
@@ -170,25 +173,45 @@ class RecentWork:
                 if no is not None
                 else []
             )
-        texts: list[str] = []
+        prompts: list[tuple[int, str]] = []
         is_last = True
         for each in found:
             words = without_injected(each.raw_content[:_LONGEST_REQUEST]).strip()
             if words.startswith(_HOST_WORDS):
                 continue
+            words = without_host_blocks(words)
             if words and words[0] != "<" and LOCAL_TAINT.issuperset(taint_of([each])):
-                texts.append(words)
-            elif not texts:
+                prompts.append((each.seq, words))
+            elif not prompts:
                 is_last = False  # the person may have said something that cannot be quoted
-        if not texts:
+        if not prompts:
             return ""
         # "continue" and "yes, do" say nothing to an agent that was not there.
-        telling = next((each for each in texts if len(each.split()) >= _TELLING_WORDS), texts[0])
-        if telling is texts[0]:
+        telling = next(
+            (each for each in prompts if len(each[1].split()) >= _TELLING_WORDS), prompts[0]
+        )
+        request = self._quoted_prompt(thread, *telling)
+        if telling is prompts[0]:
             last = "the person's last request was" if is_last else "the person asked"
-            return f"{last} {quoted(telling, 200)}."
+            return f"{last} {request}."
         last = "last said" if is_last else "then said"
-        return f"the person asked {quoted(telling, 200)} and {last} {quoted(texts[0], 60)}."
+        return f"the person asked {request} and {last} {quoted(prompts[0][1], 60)}."
+
+    def _quoted_prompt(self, thread: Thread, seq: int, words: str) -> str:
+        """Quote a person's own words apart from what was copied from the agent."""
+        store = self._rooms.messages
+        with store.database.read() as session:
+            no = store.thread_no(session, thread.id)
+            before = (
+                store.between(session, no, max(0, seq - _ANSWER_MESSAGES), seq, _ANSWER_MESSAGES)
+                if no is not None
+                else []
+            )
+        agents = [each.raw_content for each in before if each.role == "assistant"]
+        own, copied = split_copied(words, agents)
+        if not copied:
+            return quoted(own, 200)
+        return f"{quoted(own, 200)}, to the agent's {quoted(copied, 140)}"
 
     # what is to be done
 
