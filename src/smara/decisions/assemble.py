@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 
 from smara.core.extract import shorten
 from smara.core.startup.regex import regex
+from smara.core.terms import cjk_run
 from smara.decisions.choose import ChosenGroup
 from smara.decisions.utterances import (
     Sentence,
@@ -41,6 +42,8 @@ _LEAST_SUMMARY, _LEAST_WORDING, _MOST_ADDED = 0.2, 0.4, 4
 _REPORTS = 0.1
 _LEAST_TERMS, _LEAST_OF_A_WISH, _LEAST_BINDING = 3, 2, 2
 _LEAST_WISH, _LEAST_CHOICE = 0.15, 0.3
+_REPEATED, _MOST_BESIDE, _LONGEST_STANDING = 0.3, 3, 500
+"""How much of a standing rule the agent repeats; how many sentences are kept for each."""
 _RESTATED, _SHORT_ANSWER, _SHORT = 0.7, 300, 90
 _MANY_CALLS, _MOST_CALLS = 3, 2
 _PAUSE_MS = 6 * 3_600_000
@@ -221,16 +224,23 @@ def _by_turn(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed]) -> list[li
 
 
 def _draft(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed], mean: float) -> Draft | None:
-    stated = [pair for pair in stretch if not pair[1].facts["question"]]
+    stated = [pair for pair in stretch if not (pair[1].facts["question"] or pair[1].facts["once"])]
     if not stated:
         return None
     first = stretch[0][1].turn
     score = max((weight for weight, each in stated if _is_plain(each)), default=0.0)
+    lasting = _standing_turns(stated)
+    standing = [each for _, each in stated if each.turn in lasting and not _is_open(each)]
     plainly = [
         each
         for weight, each in stated
         if _is_plain(each, _LEAST_OF_A_WISH)
-        and (_is_restated(turns, each) or _is_said_plainly(weight, each))
+        and (
+            _is_restated(turns, each)
+            or _is_said_plainly(weight, each)
+            or _is_fact(each)
+            or each in standing
+        )
     ]
     if plainly:
         score = max(score, SURE)
@@ -242,7 +252,9 @@ def _draft(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed], mean: float)
         for weight, each in stated
         for in_talk in (weigh(each.facts, "talk") if is_talk and each.turn > first else 0.0,)
         # A talk begins with what is wrong; the rule comes after.
-        if (weight >= LIKELY or in_talk >= POSSIBLE or each in plainly) and content_terms(each.text)
+        if (weight >= LIKELY or in_talk >= POSSIBLE or each in plainly)
+        and content_terms(each.text)
+        and not _is_withdrawn(turns, each, stretch)
     ]
     # Two short replies between pieces of work steer it.
     is_work = is_talk and sum(turn.calls for turn in turns) > _MOST_CALLS * len(turns) / 2
@@ -253,16 +265,18 @@ def _draft(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed], mean: float)
     binding = sum(each.text in quoted and _is_binding(each) for _, each in stated)
     if binding < _LEAST_BINDING and not (is_talk or plainly):
         return None
+    standing = [each for each in standing if each.text in quoted]
     surest, best = max(stated, key=lambda pair: max(pair[0], SURE * _is_said_plainly(*pair)))
     surest = max(surest, SURE * _is_said_plainly(surest, best))
+    is_general = surest >= SURE and _is_plain(best, _LEAST_OF_A_WISH) and _is_wish(best, chosen)
     return _compose(
         turns,
         stretch,
         chosen,
         score=mean if is_talk else score,
         is_talk=is_talk,
-        is_wish=surest >= SURE and _is_plain(best, _LEAST_OF_A_WISH) and _is_wish(best, chosen),
-        is_personal=_is_personal(best.text),
+        is_wish=is_general or (bool(standing) and len(chosen) <= _MOST_BESIDE * len(standing)),
+        is_personal=_is_personal(standing[0].text if standing else best.text),
     )
 
 
@@ -320,6 +334,56 @@ def _is_said_plainly(weight: float, sentence: Sentence) -> bool:
     return is_wish or bool(is_manner) or (weight >= _LEAST_CHOICE and bool(is_choice))
 
 
+def _is_fact(sentence: Sentence) -> bool:
+    """Return True for what a person measured, or asks to remember: "measured: 40 per minute"."""
+    facts = sentence.facts
+    if any(facts[name] for name in ("question", "doubt", "ask", "task at once")):
+        return False
+    return bool(facts["note at once"] or (facts["measure"] and facts["quantities"]))
+
+
+def _standing_turns(stated: Sequence[Weighed]) -> set[int]:
+    """Return the turns of a person that say how work is done every time.
+
+    "Three sentences, no headings. Every time." is one rule in two sentences; "it fails every time"
+    is none.
+    """
+    found = set()
+    for number in {each.turn for _, each in stated}:
+        spoken = [each for _, each in stated if each.turn == number]
+        plain = [each for each in spoken if not _is_open(each)]
+        if sum(len(each.text) for each in spoken) > _LONGEST_STANDING:
+            continue
+        if any(map(_is_standing, plain)) or (
+            any(each.facts["each"] for each in plain)
+            and any(each.facts["refuse"] or each.facts["oblige"] for each in plain)
+        ):
+            found.add(number)
+    return found
+
+
+def _is_open(sentence: Sentence) -> bool:
+    """Return True for what is asked, doubted, reported, or meant for one time."""
+    names = ("question", "doubt", "status", "report", "ask", "once")
+    return any(sentence.facts[name] for name in names)
+
+
+def _is_standing(sentence: Sentence) -> bool:
+    """Return True for a rule that is said to hold for all work here.
+
+    "You never run migrations here", "this project always uses pnpm", or "we never squash", which
+    the agent repeats. "It never works here" tells how things are.
+    """
+    facts = sentence.facts
+    if _is_open(sentence):
+        return False
+    is_rule = facts["rule"]
+    if cjk_run().search(sentence.text):  # where in the sentence it stands tells nothing
+        is_rule = facts["here"] and (facts["ever"] or facts["oblige"] or facts["total"])
+    is_repeated = facts["agreed"] and facts["echo"] >= _REPEATED
+    return bool(is_rule and (facts["here"] or is_repeated))
+
+
 def _is_restated(turns: Sequence[SpokenTurn], sentence: Sentence) -> bool:
     """Return True if the agent agrees, repeats the statement and does nothing else.
 
@@ -335,6 +399,18 @@ def _is_restated(turns: Sequence[SpokenTurn], sentence: Sentence) -> bool:
         and not answer[0].calls
         and len(answer[0].text) <= _SHORT_ANSWER
     )
+
+
+def _is_withdrawn(
+    turns: Sequence[SpokenTurn], sentence: Sentence, stretch: Sequence[Weighed]
+) -> bool:
+    """Return True if the agent repeats a statement, asks nothing, and the person says no to it."""
+    answer = turns[sentence.turn + 1 : sentence.turn + 2]
+    is_echoed = max(sentence.facts["echo"], sentence.facts["taken up"]) >= 0.5
+    if not is_echoed or not answer or answer[0].text.rstrip()[-1:] in "?？":
+        return False
+    after = next((each for _, each in stretch if each.turn > sentence.turn), None)
+    return after is not None and bool(after.facts["refuses at once"])
 
 
 def _words(turn: SpokenTurn) -> str:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 LONGEST, MOST_TOKENS = 2_300, 560
 """With its block, a line stays within what a message may be told."""
+SAID_ON = "- Said by a person on "
 _LONGEST_RULE = 1_500
 _LONGEST_REJECTED, _LONGEST_EARLIER = 160, 700
 _MOST_REJECTED = 3
@@ -34,10 +35,10 @@ def decision_line(
 ) -> str:
     """Render the rule, the person's words and the rejected proposals.
 
-    When room is short, rejected proposals and then the longest quotations are left out.
+    When room is short, rejected proposals go first, then the quotations that tell least.
     """
     day = time.strftime("%Y-%m-%d", time.gmtime(at_ms / 1_000))
-    head = f"- Said by a person on {day}"
+    head = f"{SAID_ON}{day}"
     end = f" [Memory #{short_id}, Thread {_plain(thread_id, 60)}]"
     if disagrees_with:
         others = ", ".join(f"#{each}" for each in disagrees_with)
@@ -60,10 +61,15 @@ def decision_line(
         if len(refused) > 1:
             refused.pop()
         else:
-            words.remove(max(words, key=len))
+            words.remove(min(words, key=_telling))
     if not words:
         text = text.removesuffix(" The person:")
     return f"{head}{text}{''.join(f' {each}' for each in words)}{carried}{''.join(refused)}{end}"
+
+
+def _telling(text: str) -> int:
+    """Count the longer words and the numbers: "great, thanks" tells nothing."""
+    return sum(len(word) > 3 or any(map(str.isdigit, word)) for word in set(text.split()))
 
 
 def _plain(text: str, most: int) -> str:

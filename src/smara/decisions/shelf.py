@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 
+from smara.decisions.line import SAID_ON
 from smara.decisions.recall import MOST_ROWS, Core, MessageTerms, recall
 
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
@@ -29,6 +30,7 @@ _LONG_REASON = 900
 _MOST_FILES, _MOST_READ = 40, 1 << 20
 WHY_DECIDED = "it was decided about what the message is about"
 WHY_COMMITTED = "a commit gives the reason for what the message is about"
+_EARLIER_ON = "- Earlier (superseded where the newer words above differ), said by a person on "
 _IN_FORCE = "m.deprecated_at IS NULL"
 _TELLABLE = (
     f"{_IN_FORCE} AND m.stale_at IS NULL AND (m.taint IN ('', '[]') OR m.is_verified = 1)"
@@ -164,6 +166,7 @@ def records_about(look: RecordProbe, text: str, *, actor: str, place: str) -> li
                 "why": WHY_DECIDED,
             }
         )
+    found = _newer_first(found)
     if place:
         commits = CommitShelf(look, place)
         for hit in recall(message, commits):
@@ -174,6 +177,18 @@ def records_about(look: RecordProbe, text: str, *, actor: str, place: str) -> li
             line = with_place(note["line"], note["path"])
             found.append({**facts, "kind": "commit", "line": line, "why": WHY_COMMITTED})
     return found
+
+
+def _newer_first(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Order the two that are told by their dates, and mark the older one.
+
+    Both are about one message: where they differ, the newer words hold.
+    """
+    dated = len(f"{SAID_ON}2026-01-08")
+    pair = sorted(found[:2], key=lambda each: each["line"][:dated], reverse=True)
+    if len(pair) > 1 and pair[1]["line"][:dated] < pair[0]["line"][:dated]:
+        pair[1]["line"] = pair[1]["line"].replace(SAID_ON, _EARLIER_ON, 1)
+    return [*pair, *found[2:]]
 
 
 def _list(numbers: Sequence[int]) -> str:

@@ -58,6 +58,14 @@ _INVERTED = regex(
 _SPECIFIC = regex(
     r"`[^`]+`|'[^'\s]{1,30}'|\b\d[\d.,:%]*|\b\w+_\w+|\b[a-z]+[A-Z]\w+|\.\w{1,5}\b|\b\w+\(\)"
 )
+_QUANTITY = regex(
+    r"\d[\d.,]*(?: \d{3})*[ -]?(?:%|°C|[kMG]?Hz|[kKMGT]?i?B\b|bytes?|[munµ]?s\b|sec|seconds?|"
+    r"min\b|minutes?|minuten|minutos|hours?|stunden|heures|horas|h\b|days?|tage|jours|días|mm|cm|"
+    r"km|px|V|mA|counts?|requests?|rows?|tokens?|fps|rpm|秒|分|時間|小时|件|次|条)|(?:per|pro|par|"
+    r"por) (?:second|minute|hour|day|sekunde|stunde|seconde|segundo|minuto|hora)",
+    re.IGNORECASE,
+)
+"""A number with its unit, or a rate."""
 _SCRIPT = regex("[\u3040-\u30ff]|[\u4e00-\u9fff]")
 _WORD = regex("[\u3040-\u30ff\u4e00-\u9fff]|[^\\W\\d_]+(?:'[a-z]+)?|\\d+|[?!:]")
 WORD_MARKS = "=^$"
@@ -138,10 +146,26 @@ def _opening(name: str) -> re.Pattern[str]:
 
     "Please always sign the commits" and "We never mock" do; "It always fails" does not.
     """
+    return re.compile(rf"\W*{_begun(name, 'polite', 'group')}", re.IGNORECASE)
+
+
+def _begun(name: str, *before: str) -> str:
+    """Return the pattern of a class of small words, after words of other classes or none."""
     words, runs = signs()[name]
-    before = "|".join(signs()[each][0].pattern for each in ("polite", "group"))
+    others = "|".join(signs()[each][0].pattern for each in before)
     either = "|".join((words.pattern, *map(re.escape, runs)))
-    return re.compile(rf"\W*(?:(?:{before})[,:]?\s+)*(?:{either})", re.IGNORECASE)
+    return rf"(?:(?:{others})[,:]?\s+)*(?:{either})"
+
+
+@cache
+def _rule_opening() -> re.Pattern[str]:
+    """Return the pattern of a sentence that tells someone what is always or never done.
+
+    "Before we start: you never run migrations here" and "no, here always pnpm" do, whatever the
+    few words before the colon or comma say.
+    """
+    begun = _begun("ever", "polite", "group", "you", "here")
+    return re.compile(rf"\W*(?:[^:,.;\n]{{1,40}}[:,]\s*)?{begun}", re.IGNORECASE)
 
 
 def own_text(text: str) -> str:
@@ -352,7 +376,10 @@ def _facts_of(
         facts |= {
             **exchange,
             "ever at once": float(bool(_opening("ever").match(bare))),
+            "rule": float(bool(_rule_opening().match(bare))),
             "choice at once": float(bool(_opening("choose").match(bare))),
+            "note at once": float(bool(_opening("note").match(bare))),
+            "quantities": min(3.0, len(_QUANTITY.findall(bare))),
             "manner at once": float(bool(_opening("manner").match(bare))),
             "refuses at once": float(bool(count_signs(start, "refuse"))),
             "task at once": float(bool(count_signs(start, "task"))),

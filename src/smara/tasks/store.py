@@ -32,8 +32,8 @@ _CHILDREN = (
 )
 WAITS = f"(EXISTS ({_BLOCKERS}) OR EXISTS ({_CHILDREN}))"
 """Whether a task waits for unfinished ones: those that block it, and its children."""
-# PostgreSQL makes a join of an EXISTS without an offset. Whether it then looks each task up or reads
-# the whole table depends on an estimate that differs from one ANALYZE to the next.
+# PostgreSQL makes a join of an EXISTS without an offset. Whether it then looks each task up or
+# reads the whole table depends on an estimate that differs from one ANALYZE to the next.
 _LOOKUP = "LIMIT 1 OFFSET 0"
 WAITS_FOR_NOTHING = f"NOT EXISTS ({_BLOCKERS} {_LOOKUP}) AND NOT EXISTS ({_CHILDREN} {_LOOKUP})"
 """The opposite, for the first few tasks of many."""

@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from heapq import nlargest
 from typing import NamedTuple
 
 from smara.context.models import BUDGETS
-from smara.context.moments.draft import cost_of, memory_line
+from smara.context.moments.draft import LONGEST_LINE, cost_of, memory_line
 from smara.core.startup.regex import regex
+from smara.decisions.decisions import line_of
 from smara.knowledge.gate import is_echo
 from smara.knowledge.kinds import KINDS, types_told_at
 from smara.knowledge.memories import Memories
@@ -142,6 +144,8 @@ _MOST_GONE = 100
 _LEAST_ERROR = 12
 _READ_FOR_START = {"pinned": 40, "confirmed": 80, "facts": 40, "near": 40}
 _JUDGED = 64
+_MOST_NEWEST = 3
+"""How many decisions are told at a start because they are the last ones."""
 _LEAST_SHARED = 0.75
 _INNER_CAPITAL = regex(r"[a-z][A-Z]")
 
@@ -283,14 +287,33 @@ class MemoryFinder:
             (each.id, replace(each, is_verified=True, needs_review=False, stale_at=None))
             for each in map(memories.get, accepted)
         )
+        said = memories.list(source="said", types=("decision",), limit=most["facts"])
+        # Both sides said it: in noise that looks like a decision, agents repeat nothing. What has a
+        # file is told at its file, and a long one whole when the work comes to it.
+        agreed = [
+            each
+            for each in said
+            if each.data.get("wording") == "agent"
+            and not each.files
+            and len(line_of(each)) <= LONGEST_LINE
+        ]
+        newest = nlargest(_MOST_NEWEST, agreed, key=lambda each: (each.evidence_at, each.id))
+        every.update((memory.id, memory) for memory in newest)
+        of_late = {memory.id for memory in newest}
         places = [names_of(path, root)[0] for path in paths]
         pool = [
             memory
             for memory in every.values()
             if (memory.is_verified or (memory.type in FOR_START and memory.tier != "quarantined"))
             and memory.applies_at(places)
-            # What was decided about one thing is told when the work comes to it.
-            and (memory.source != "said" or memory.type == "preference" or memory.verified_uses)
+            # What was decided about one thing is told when the work comes to it; what was decided
+            # last is what the work is about.
+            and (
+                memory.source != "said"
+                or memory.type == "preference"
+                or memory.verified_uses
+                or memory.id in of_late
+            )
         ]
         pool.sort(
             key=lambda each: (

@@ -29,7 +29,7 @@ from smara.knowledge.trust import Tellable
 
 UNCONFIRMED = "Noted in earlier sessions, not confirmed by a person"
 SAID = "Said by people in earlier sessions"
-_LONGEST = 420
+LONGEST_LINE = 420
 _QUOTE = 160
 
 
@@ -51,13 +51,13 @@ def day(milliseconds: int) -> str:
         return "an unknown day"
 
 
-def one_line(text: str, longest: int = _LONGEST) -> str:
+def one_line(text: str, longest: int = LONGEST_LINE) -> str:
     """Return stored text that cannot leave its line."""
     line = " ".join(neutralize(text[: 8 * longest]).split()).replace("[Memory #", "(Memory #")
     return shorten(line, longest)
 
 
-def quoted(text: str, longest: int = _LONGEST) -> str:
+def quoted(text: str, longest: int = LONGEST_LINE) -> str:
     """Return stored text between quotation marks that it cannot close."""
     return f'"{one_line(text, longest).replace(chr(34), chr(39))}"'
 
@@ -75,7 +75,7 @@ def memory_line(tellable: Tellable, is_grouped: bool = False) -> str:
     memory = tellable.memory
     hedge = f" ({one_line(tellable.hedge, 200)})" if tellable.hedge else ""
     if memory.source == "said":
-        return f"{line_of(memory, _LONGEST)}{hedge}"
+        return f"{line_of(memory, LONGEST_LINE)}{hedge}"
     where = _places(memory)
     if memory.tier == "confirmed":
         head = "" if is_grouped else f"{KINDS[memory.type].name}: "
@@ -89,7 +89,7 @@ def memory_line(tellable: Tellable, is_grouped: bool = False) -> str:
     if proof:
         proof = _reduced(memory, proof)
         start = one_line(proof, _QUOTE).rstrip("…").casefold()[:80]
-        is_repeated = start in one_line(memory.content, 4 * _LONGEST).casefold()
+        is_repeated = start in one_line(memory.content, 4 * LONGEST_LINE).casefold()
         shown = "" if is_repeated else f" Seen: {quoted(proof, _QUOTE)}"
     name = KINDS[memory.type].name
     state = "" if is_grouped else ", not confirmed"
