@@ -73,8 +73,6 @@ class Draft(NamedTuple):
     rejected: tuple[Quotation, ...]
     about: str
     """All words of the stretch, by which it is found."""
-    spoken: str
-    """The person's own among them; what an agent names in passing is not what is decided on."""
     score: float
     is_wish: bool
     is_personal: bool
@@ -289,7 +287,6 @@ def _compose(
         wording or _taken_up(turns, chosen),
         tuple(_rejected(turns, stretch) if is_talk else ())[:_MOST_REJECTED],
         "\n".join(_words(turn) for turn in turns[first : last + 2]),
-        "\n".join(_words(turn) for turn in turns[first : last + 1] if turn.speaker == "person"),
         score,
         is_wish=is_wish,
         is_personal=is_personal,
@@ -388,8 +385,7 @@ def _summary(turns: Sequence[SpokenTurn], chosen: Sequence[Quotation]) -> Quotat
         text = " ".join(each for each in listed if not each.endswith(("?", "？")))
         terms = content_terms(text)
         share = len(terms & spoken) / max(6, len(spoken))
-        # Who explains adds more than is said, however few of the words are new.
-        is_report = len(terms) > _MOST_ADDED * max(6, len(spoken)) or len(text) > _TALK_CHARACTERS
+        is_report = len(terms) > _MOST_ADDED * max(6, len(spoken))
         # Of two that say as much, the later one knows more.
         if text and not is_report and share >= best.weight - 0.02:
             best = Quotation(number, shorten(text, _LONGEST_WORDING), share)
