@@ -160,3 +160,22 @@ def test_what_was_told_when_the_file_was_read_is_not_told_again_before_its_edit(
     edit = hook("PreToolUse", **about, tool_name="Edit", tool_use_id="u2")
     assert ("whole euros" in read, "CHANGES" in read) == (True, False)
     assert ("whole euros" in edit, "CHANGES" in edit) == (False, True)
+
+
+def test_a_session_is_not_told_its_own_words_until_its_context_was_compacted(repository):
+    """1. the session that settled a rule goes on; 2. its context is compacted; 3. it goes on."""
+    talk("march")
+    about = {"session_id": "march", "cwd": os.getcwd()}
+    read = {
+        "tool_name": "Read",
+        "tool_input": {"file_path": str(repository / "fees.py")},
+        "tool_response": {"file": {"content": "def parking_fee(hours):"}},
+    }
+    assert ask("march", TASK, 9) == ""
+    assert hook("PostToolUse", **about, **read, tool_use_id="read-1") == ""
+    with smara.open() as memory:
+        given = {"file_path": "fees.py"}
+        assert memory.moments.after_tool("march", "Read", given, output="x") is None
+        assert memory.moments.after_tool("april", "Read", given, output="x") is not None
+    assert hook("SessionStart", **about, source="compact") == ""
+    assert "24 euros" in hook("PostToolUse", **about, **read, tool_use_id="read-2")

@@ -29,6 +29,15 @@ def without_memory_blocks(text: str) -> str:
         rest = after
 
 
+def cites_thread(line: str, thread_id: str) -> bool:
+    """Return True if a line cites a thread.
+
+    >>> cites_thread("- Said by a person: … [Memory #m-1, Thread june]", "june")
+    True
+    """
+    return bool(thread_id) and f"Thread {thread_id}]" in line
+
+
 def tokens_of(text: str) -> int:
     """Estimate the tokens of a text, rather too many.
 

@@ -297,7 +297,7 @@ def read_utterances(turns: Sequence[SpokenTurn]) -> list[Sentence]:
 
 
 def without_host_blocks(text: str) -> str:
-    """Return a message without the blocks of tags that a program put before it.
+    """Return a message without a program's blocks before it.
 
     >>> without_host_blocks("<system_notice>Work in /w.</system_notice>\\n\\nMend the cart")
     'Mend the cart'
@@ -308,7 +308,7 @@ def without_host_blocks(text: str) -> str:
 
 
 def split_copied(text: str, agents: Sequence[str]) -> tuple[str, str]:
-    """Return a person's own words, and those copied from what an agent had said.
+    """Return a person's own words, and those copied from an agent.
 
     Who copies all of it has chosen it: then it is the person's.
 

@@ -116,10 +116,12 @@ def test_failed_tests_are_named_with_what_is_said_of_them(output, found):
         ("[Parser] Warning: could not parse\nError: broken pipe at last",
         "Error: broken pipe at last"),
         ("x" * 900 + " does not exist " + "y" * 900, ""),
-        ("docs/a.md:148 error MD040 Blocks should have a language\nhusky - pre-commit script failed (code 1)",
+        ("docs/a.md:148 error MD040 Blocks should have a language\n"
+        "husky - pre-commit script failed (code 1)",
         "docs/a.md:148 error MD040 Blocks should have a language"),
         ("The client is not generated!\nTo skip this check, use: git commit --no-verify\n"
-        "husky > pre-commit hook failed (add --no-verify to bypass)", "The client is not generated!"),
+        "husky > pre-commit hook failed (add --no-verify to bypass)",
+        "The client is not generated!"),
         ("error: hook failed: the key has expired", "error: hook failed: the key has expired"),
     ],
 )  # fmt: skip

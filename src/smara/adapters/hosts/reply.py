@@ -42,7 +42,7 @@ from smara.core.host_table import (
     SUBAGENT_STARTS,
     WITHOUT_EXIT_CODES,
 )
-from smara.core.memory_block import CLOSING, OPENING, tokens_of
+from smara.core.memory_block import CLOSING, OPENING, cites_thread, tokens_of
 from smara.core.tool_names import is_whole, tool_arguments, tool_name
 from smara.core.tool_triggers import (
     is_named,
@@ -195,7 +195,8 @@ def _decided(head: Mapping[str, Any], prompt: str, record: SessionLog) -> list[d
     for each in found:
         line = each.pop("line")
         tokens = tokens_of(line)
-        is_new = each["key"] not in record.names and len(items) < _MOST_AT_ONCE
+        is_known = each["key"] in record.names or cites_thread(line, record.heard_in)
+        is_new = not is_known and len(items) < _MOST_AT_ONCE
         if is_new and used + tokens < _MOST_TOKENS:
             used += tokens + 1
             lines.append(line)
@@ -278,8 +279,10 @@ def _start(
             "items": [item for item in start["items"] if item not in own],
             "tokens": start["tokens"] - sum(item["tokens"] for item in own),
         }
-    if not start or not start["text"].strip():
-        return []
+    # That something waits for a person is no reason to speak.
+    if not start or all(item["kind"] == "review" for item in start["items"]):
+        # Without words there is no receipt: of an emptied context the store must be told.
+        return None if source in FORGETTING else []
     if record is not None and record.began_with and record.names:
         return _unsaid(start, record)  # it goes on, and what it was told stands in its context
     return [start]
@@ -351,7 +354,7 @@ def _about_tool(
         each
         for each in words["tools"]
         if each["point"] in points
-        and not names_of(each["told"]) <= record.names
+        and not names_of(each["told"]) <= _known(each["told"], record)
         and _fits(each, tool, given, error=error or "", root=head["root"], cwd=folder_of(payload))
     ]
     if new and not (head["store"] and all(brief.are_same(each["cited"]) for each in new)):
@@ -373,11 +376,21 @@ def _about_tool(
     return chosen[:_MOST_AT_ONCE]
 
 
+def _known(injection: Mapping[str, Any], record: SessionLog) -> set[str]:
+    """Return the names of what a session was told, or has heard from the person itself."""
+    lines = injection["text"].splitlines()[1:-1]
+    return record.names | {
+        name_of(item)
+        for item, line in zip(injection["items"], lines, strict=False)
+        if cites_thread(line, record.heard_in)
+    }
+
+
 def _shortened(injection: Mapping[str, Any], record: SessionLog) -> dict[str, Any]:
-    """Return an injection without the lines that a session was told; whole if none was."""
-    lines = injection["text"].splitlines()
+    """Return an injection without the lines that a session knows; whole if it knows none."""
+    lines, names = injection["text"].splitlines(), _known(injection, record)
     pairs = list(zip(injection["items"], lines[1:-1], strict=False))
-    new = [pair for pair in pairs if name_of(pair[0]) not in record.names]
+    new = [pair for pair in pairs if name_of(pair[0]) not in names]
     if len(lines) != len(injection["items"]) + 2 or len(new) == len(pairs):
         return {**injection}
     return {

@@ -107,6 +107,8 @@ class SessionLog:
         """How often it was told something about a tool."""
         self.began_with = ""
         """Which brief its start came from; empty when it is not known."""
+        self.heard_in = session_id
+        """The thread whose words stand in its context; empty once that was compacted."""
         try:
             with open(_path(folder, session_id, LOG), encoding="utf-8", errors="replace") as file:
                 lines = file.read().splitlines()
@@ -116,6 +118,8 @@ class SessionLog:
             point, *names = line.split("\t")
             if point.startswith("began "):
                 self.began_with = point[6:]
+            if point in (EMPTIED, f"began {EMPTIED}"):
+                self.heard_in = ""
             self.names.update(names)
             self.times += point in ("before_tool", "after_tool", "tool_failure")
 
@@ -181,6 +185,7 @@ def remember_start(folder: str, session_id: str, source: Any, made_at: float | s
     """
     if source in FORGETTING:
         remove_mark(folder, session_id, LOG)
+        SessionLog.add(folder, session_id, EMPTIED, names=[])
     SessionLog.add(folder, session_id, f"began {made_at}", names=[])
 
 

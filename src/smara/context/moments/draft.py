@@ -20,7 +20,7 @@ from smara.context.moments.usage import FAILED_CALL_TOKENS, signs_of_failure, si
 from smara.core.clock import Clock
 from smara.core.escape import neutralize
 from smara.core.extract import shorten
-from smara.core.memory_block import CLOSING, OPENING, tokens_of
+from smara.core.memory_block import CLOSING, OPENING, cites_thread, tokens_of
 from smara.decisions.decisions import line_of
 from smara.errors import DeadlineError
 from smara.knowledge.kinds import KINDS
@@ -242,9 +242,19 @@ def line_of_note(note: Mapping[str, Any], is_edit: bool) -> InjectionLine:
     return with_line(item, note["line"])
 
 
-def new_lines(lines: Iterable[InjectionLine], old_keys: set[str]) -> list[InjectionLine]:
-    """Return the lines without what was said before."""
-    return [each for each in lines if each.item is None or each.item.key not in old_keys]
+def new_lines(
+    lines: Iterable[InjectionLine], old_keys: set[str], thread_id: str = ""
+) -> list[InjectionLine]:
+    """Return the lines that are new to a session.
+
+    What was said in its own thread is not.
+    """
+    return [
+        each
+        for each in lines
+        if each.item is None
+        or not (each.item.key in old_keys or cites_thread(each.line, thread_id))
+    ]
 
 
 def with_line(item: InjectionItem, line: str) -> InjectionLine:

@@ -166,7 +166,7 @@ class Moments(ReceiptKeeper):
             from smara.context.moments.triggers import MOST, decided, matching, subjects
 
             found = decided(self._parts.decisions(), text)
-            found = new_lines(found, standing.old_keys)[:MOST]
+            found = new_lines(found, standing.old_keys, standing.heard_in(session_id))[:MOST]
             deadline.check()
             if is_first:
                 found += matching(subjects(self._finder, self._parts.tasks()), text)
@@ -202,7 +202,11 @@ class Moments(ReceiptKeeper):
             "before_tool",
             session_id,
             lambda standing, _: self._tool_draft(
-                "before_tool", self._tools.before(call), standing, known_texts=known_texts
+                "before_tool",
+                self._tools.before(call),
+                standing,
+                session_id=session_id,
+                known_texts=known_texts,
             ),
         )
 
@@ -237,6 +241,7 @@ class Moments(ReceiptKeeper):
                 "after_tool",
                 self._tools.after(call, output, error),
                 standing,
+                session_id=session_id,
                 known_texts=known_texts,
             )
 
@@ -276,7 +281,9 @@ class Moments(ReceiptKeeper):
                 session_id=session_id if chosen.has_scratchpad else None,
                 deadline=deadline,
             )
-            draft = self._tool_draft("between_steps", lines, standing, known_texts=known_texts)
+            draft = self._tool_draft(
+                "between_steps", lines, standing, session_id=session_id, known_texts=known_texts
+            )
             if draft is not None or not chosen.has_prefetch:
                 return draft
             ahead = new_lines(
@@ -291,11 +298,13 @@ class Moments(ReceiptKeeper):
         point: Point,
         lines: Iterable[InjectionLine],
         standing: SessionState,
+        *,
+        session_id: str,
         known_texts: Sequence[str],
     ) -> InjectionDraft | None:
         texts = InstructionTexts(known_texts)
         new: list[InjectionLine] = []
-        for each in new_lines(lines, standing.old_keys):
+        for each in new_lines(lines, standing.old_keys, standing.heard_in(session_id)):
             is_memory = each.item is not None and each.item.kind == "memory"
             memory = self._finder.memories.find(each.item.id) if each.item and is_memory else None
             if memory is None or not texts.say(memory):

@@ -50,6 +50,10 @@ class SessionState(NamedTuple):
     row: SessionCounts
     old_keys: set[str]
 
+    def heard_in(self, session_id: str) -> str:
+        """Return the thread in its context; empty once that was emptied."""
+        return "" if self.row.epoch else session_id
+
 
 class ReceiptKeeper:
     """The receipts of one project's injections, and its experiment."""
@@ -75,7 +79,7 @@ class ReceiptKeeper:
                     if self._store.has_arms(session)
                     else None
                 )
-                return SessionState(SessionCounts(arm, 0, 0), set())
+                return SessionState(SessionCounts(arm, int(is_emptied), 0), set())
             if is_emptied:
                 return SessionState(row._replace(epoch=row.epoch + 1), set())
             return SessionState(row, self._store.told_keys(session, session_id, row.epoch))
@@ -168,15 +172,14 @@ class ReceiptKeeper:
         A store that cannot be written to is logged and not raised.
 
         Args:
-            session_id: The host's id of the session; one that is not known is left out.
+            session_id: The host's id of the session.
             standing: Its new state, from :meth:`standing` with ``is_emptied``.
         """
         try:
             with self._store.database.write(is_derived=True) as session:
-                if self._store.find_session(session, session_id) is not None:
-                    self._store.put_session(
-                        session, session_id, standing.row, now_ms=self._clock.now_ms()
-                    )
+                self._store.put_session(
+                    session, session_id, standing.row, now_ms=self._clock.now_ms()
+                )
         except SmaraError as error:
             log.warning("moments.not_kept", error=error.code)
 
