@@ -213,7 +213,7 @@ def _memories() -> Iterator[Route]:
     yield Route("GET", "/memories/totals", "memories.totals")
     yield Route("GET", "/memories/problems", "memories.problems", "problems")
     yield Route("GET", "/memories/audit", "memories.audit")
-    yield Route("GET", "/memories/for-files", "memories.for_files", "memories", without=("root",))
+    yield Route("GET", "/memories/for-files", "memories.for_files", "memories")
     yield Route("GET", "/memories/guess-type", "memories.guess_type")
     yield Route("GET", "/memories/export", "memories.export", "memories")
     yield Route("GET", "/memories/trust", "memories.trust")
