@@ -328,9 +328,7 @@ def request_of(
         if not str(texts[name]).encode("utf-8", "ignore").decode() == str(texts[name]) != "":
             raise InvalidInputError(f"{name} must be a text that can be printed.", field=name)
     parts = [
-        quote(str(texts.pop(each[1:-1])), safe="")
-        if each.startswith("{")
-        else each
+        quote(str(texts.pop(each[1:-1])), safe="") if each.startswith("{") else each
         for each in route.segments
     ]
     path = "/" + "/".join(parts)
