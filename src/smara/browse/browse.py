@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from smara.browse.ask import quote, write
-from smara.browse.coverage import Coverage
+from smara.browse.coverage import Coverage, grouped
 from smara.browse.facets import MOST_VALUES, Facets
 from smara.browse.miss import MissTarget, trace_miss
 from smara.browse.models import (
@@ -23,6 +23,7 @@ from smara.browse.models import (
     Kind,
     Miss,
     ModuleCoverage,
+    ModuleGroup,
     Reply,
     TestFailure,
     WorkingPage,
@@ -284,6 +285,17 @@ class Browse(SessionViews):
             The most central module first; empty if the code is not indexed.
         """
         return self._coverage.modules()
+
+    def groups(self, under: str = "") -> builtins.list[ModuleGroup]:
+        """Return the modules of the code by folder.
+
+        Args:
+            under: Only what is below this folder; everything by default.
+
+        Returns:
+            The group of the most central module first; empty if there is no such folder.
+        """
+        return grouped(self.coverage(), under.strip("/"))
 
     def window(self, thread_id: str) -> ThreadWindow:
         """Return what fills the window of a thread, and what happens next.

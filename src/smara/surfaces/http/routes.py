@@ -328,7 +328,7 @@ def _upkeep() -> Iterator[Route]:
     yield Route("POST", "/worker/run", "worker.run_once")
 
     yield Route("POST", "/browse/facets", "browse.facets", reads=True)
-    for verb in ("modules_named", "messages", "working", "coverage", "hosts", "timeline"):
+    for verb in ("modules_named", "messages", "working", "coverage", "groups", "hosts", "timeline"):
         noun = verb.removesuffix("_named").replace("coverage", "modules")
         noun = noun.replace("timeline", "sessions")
         yield Route("GET", f"/browse/{verb.replace('_', '-')}", f"browse.{verb}", noun)
