@@ -37,6 +37,7 @@ from smara.behavior.models import (
 from smara.behavior.scratchpad import Pad
 from smara.behavior.sessions import WatchResult
 from smara.behavior.synthesis import Synthesized
+from smara.browse.health import MemoryHealth
 from smara.browse.models import (
     ArmReport,
     BrowsedMessage,
@@ -1219,6 +1220,7 @@ class AsyncBrowse:
     async def modules_named(self, limit: int = ...) -> builtins.list[FacetCount]: ...
     async def used_since(self, days: int = ...) -> int: ...
     async def failures(self) -> dict[str, int]: ...
+    async def health(self) -> MemoryHealth: ...
     async def messages(
         self,
         *,

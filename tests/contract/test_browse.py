@@ -205,6 +205,21 @@ def test_modules_hosts_failures_and_coverage_of_a_store_without_code(memory, tex
     assert memory.browse.coverage() == memory.browse.groups() == []
 
 
+def test_health_falls_with_what_waits_and_what_the_code_contradicts(memory):
+    for number in range(4):
+        memory.memories.remember(f"Rule {number}: the door of house {number} stays shut.")
+    assert memory.browse.health().score == 100
+    memory.memories.mark_stale(memory.memories.list()[0].id, "the door is gone", by="person")
+    memory.memories.add(TEXTS[0][1], type="gotcha", by="agent", files=["src/door.py"])
+    health = memory.browse.health()
+    assert {each.name: (each.points, each.of) for each in health.parts} == {
+        "reviewed": (32, 40),
+        "fresh": (32, 40),
+        "working": (20, 20),
+    }
+    assert (health.score, health.to_review, health.stale) == (84, 1, 1)
+
+
 def test_folders_add_up_what_is_known_of_their_modules(memory, tmp_path):
     """`src` has nothing but `src/shop`, and is shown as that; `tools` stands beside it."""
     user = "from src.shop.prices.price import net\n\n\ndef draw():\n    return net()\n"

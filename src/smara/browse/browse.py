@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from smara.browse.ask import quote, write
 from smara.browse.coverage import Coverage, grouped
 from smara.browse.facets import MOST_VALUES, Facets
+from smara.browse.health import MemoryHealth, score_health
 from smara.browse.miss import MissTarget, trace_miss
 from smara.browse.models import (
     KINDS,
@@ -174,6 +175,21 @@ class Browse(SessionViews):
                     ("vectors", "embedding_failures"),
                 )
             }
+
+    def health(self) -> MemoryHealth:
+        """Score the memory of the project from 0 to 100.
+
+        Returns:
+            The score with its parts: what waits for a review, what the code contradicts, and what
+            failed in the background.
+        """
+        totals = self._rooms.memories.totals()
+        return score_health(
+            active=totals.active,
+            to_review=totals.to_review,
+            stale=self.facets("memories", {"is_stale": "yes"}).total,
+            failures=self.failures(),
+        )
 
     def messages(
         self,

@@ -335,6 +335,7 @@ def _upkeep() -> Iterator[Route]:
     yield Route("GET", "/browse/activity", "browse.activity", "days")
     yield Route("GET", "/browse/arms", "browse.arms")
     yield Route("GET", "/browse/failures", "browse.failures")
+    yield Route("GET", "/browse/health", "browse.health")
     yield Route("GET", "/browse/used-since", "browse.used_since")
     yield Route("GET", "/browse/window/{thread_id}", "browse.window")
     yield Route("GET", "/browse/why-not", "browse.why_not")
