@@ -40,7 +40,7 @@ class AsyncMemory:
         if isinstance(inspect.getattr_static(Memory, name, None), Room):
             return AsyncRoom(getattr(self._memory, name))
         value = getattr(self._memory, name)
-        return derived(value) if inspect.ismethod(value) else value
+        return derived(value) if callable(value) else value
 
     async def close(self) -> None:
         """Close the database; safe to call twice."""

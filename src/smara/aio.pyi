@@ -37,6 +37,7 @@ from smara.behavior.models import (
 from smara.behavior.scratchpad import Pad
 from smara.behavior.sessions import WatchResult
 from smara.behavior.synthesis import Synthesized
+from smara.browse.health import MemoryHealth
 from smara.browse.models import (
     ArmReport,
     BrowsedMessage,
@@ -48,6 +49,7 @@ from smara.browse.models import (
     Kind,
     Miss,
     ModuleCoverage,
+    ModuleGroup,
     Reply,
     SessionLine,
     TestFailure,
@@ -184,6 +186,7 @@ from smara.tasks.models import (
     CloseReason,
     DependencyType,
     NewTask,
+    Priority,
     ReadyTasks,
     Task,
     TaskDetails,
@@ -348,7 +351,7 @@ class AsyncTasks:
         *,
         description: str = ...,
         type: TaskType = ...,
-        priority: int = ...,
+        priority: Priority = ...,
         labels: Sequence[str] = ...,
         assignee: str | None = ...,
         metadata: Mapping[str, Any] | None = ...,
@@ -363,7 +366,7 @@ class AsyncTasks:
         *,
         title: str | None = ...,
         description: str | None = ...,
-        priority: int | None = ...,
+        priority: Priority | None = ...,
         type: TaskType | None = ...,
         labels: Sequence[str] | None = ...,
         assignee: str | None = ...,
@@ -1217,6 +1220,7 @@ class AsyncBrowse:
     async def modules_named(self, limit: int = ...) -> builtins.list[FacetCount]: ...
     async def used_since(self, days: int = ...) -> int: ...
     async def failures(self) -> dict[str, int]: ...
+    async def health(self) -> MemoryHealth: ...
     async def messages(
         self,
         *,
@@ -1231,6 +1235,7 @@ class AsyncBrowse:
     ) -> builtins.list[TestFailure]: ...
     async def working(self, limit: int = ..., offset: int = ...) -> builtins.list[WorkingPage]: ...
     async def coverage(self) -> builtins.list[ModuleCoverage]: ...
+    async def groups(self, under: str = ...) -> builtins.list[ModuleGroup]: ...
     async def window(self, thread_id: str) -> ThreadWindow: ...
     async def why_not(self, query: str, record_id: str, limit: int = ...) -> Miss: ...
     async def ask(self, question: str, sources: Collection[str] | None = ...) -> Reply: ...

@@ -58,7 +58,11 @@ def send(page: Page, call: str) -> None:
         box.check()
     for choice in form.locator("select, input[type=radio]").all():
         choice.evaluate("each => { each.checked = true; each.selectedIndex = 1; }")
-    with page.expect_response(lambda answer: "/ui/act" in answer.url) as answer:
+    # The page that the answer leads to is waited for: a window must not close on its way there.
+    with (
+        page.expect_navigation(),
+        page.expect_response(lambda answer: "/ui/act" in answer.url) as answer,
+    ):
         form.locator("button").first.click()
     assert answer.value.status == 303, (call, answer.value.status)
 

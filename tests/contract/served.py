@@ -38,31 +38,21 @@ REASONS = {
     "inside": "it looks behind the memory, at its stores or its rooms",
     "path": "it names a folder of the server's disk",
     "system": "no key acts as the system",
-    "types": "it gives a value that JSON has in another form",
     "words": "the server refuses it before the room does, in its own words",
 }
 DIFFERENT: dict[str, str] = {
-    "test_memories.test_memories_are_found_by_file_the_closest_and_surest_first": "path",
     "test_memories.test_search_follows_every_change_and_a_rebuilt_index_says_the_same": "inside",
-    "test_memories.test_the_async_face_has_the_same_rooms": "inside",
-    "test_memories.test_memories_are_put_aside_together_with_what_is_added_or_not_at_all": "inside",
+    "test_memories.test_memories_are_put_aside_together_with_what_is_added_or_not_at_all":
+        "function",
     "test_memory_lifecycle.test_meaning_can_be_plugged_in_and_its_trouble_keeps_nothing_out":
         "inside",
     "test_memory_lifecycle.test_what_became_of_files_is_noted_as_an_event": "function",
     "test_memory_lifecycle.test_an_audit_measures_what_a_store_is_full_of": "inside",
     "test_memory_review.test_only_a_person_may[verify as the system]": "system",
     "test_messages.test_a_content_that_is_no_content_is_refused_and_says_why": "words",
-    "test_messages.test_a_part_given_as_an_object_is_checked_like_one_given_as_a_dict": "words",
-    "test_messages.test_metadata_that_json_cannot_hold_is_refused_before_anything_is_stored":
-        "types",
     "test_messages.test_add_many_refuses_what_is_no_message_and_says_why": "words",
     "test_one_search.test_rebuilt_index_finds_the_same": "inside",
     "test_relevance.test_code_is_looked_through_where_nothing_remembered_is_relevant": "path",
-    "test_tasks.test_a_priority_outside_0_to_4_is_refused_and_the_range_is_told[1]": "words",
-    "test_tasks.test_a_priority_outside_0_to_4_is_refused_and_the_range_is_told[None]": "words",
-    "test_tasks.test_a_priority_outside_0_to_4_is_refused_and_the_range_is_told[1.5]": "words",
-    "test_tasks.test_a_priority_outside_0_to_4_is_refused_and_the_range_is_told[True]": "words",
-    "test_threads.test_an_id_that_cannot_be_printed_or_is_too_long_is_refused": "types",
     "test_working.test_looking_at_a_page_stores_nothing": "inside",
     "test_working.test_secrets_are_replaced_wherever_they_are_written": "inside",
 }  # fmt: skip

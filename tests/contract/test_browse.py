@@ -202,7 +202,45 @@ def test_modules_hosts_failures_and_coverage_of_a_store_without_code(memory, tex
     assert [(each.value, each.count) for each in memory.browse.modules_named()] == [("src", 3)]
     assert memory.browse.hosts() == []
     assert memory.browse.failures() == {"observations": 0, "vectors": 0}
-    assert memory.browse.coverage() == []
+    assert memory.browse.coverage() == memory.browse.groups() == []
+
+
+def test_health_falls_with_what_waits_and_what_the_code_contradicts(memory):
+    for number in range(4):
+        memory.memories.remember(f"Rule {number}: the door of house {number} stays shut.")
+    assert memory.browse.health().score == 100
+    memory.memories.mark_stale(memory.memories.list()[0].id, "the door is gone", by="person")
+    memory.memories.add(TEXTS[0][1], type="gotcha", by="agent", files=["src/door.py"])
+    health = memory.browse.health()
+    assert {each.name: (each.points, each.of) for each in health.parts} == {
+        "reviewed": (32, 40),
+        "fresh": (32, 40),
+        "working": (20, 20),
+    }
+    assert (health.score, health.to_review, health.stale) == (84, 1, 1)
+
+
+def test_folders_add_up_what_is_known_of_their_modules(memory, tmp_path):
+    """`src` has nothing but `src/shop`, and is shown as that; `tools` stands beside it."""
+    user = "from src.shop.prices.price import net\n\n\ndef draw():\n    return net()\n"
+    for path, text in {
+        "src/shop/web/forms/form.py": user,
+        "src/shop/web/page.py": user,
+        "src/shop/prices/price.py": "def net():\n    return 1\n",
+        "tools/run.py": "def run():\n    return 1\n",
+    }.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    memory.code.index(tmp_path)
+    memory.memories.add("Forms are checked twice.", type="gotcha", files=["src/shop/web/page.py"])
+    top = {each.path: each for each in memory.browse.groups()}
+    assert set(top) == {"src/shop", "tools"}
+    assert (top["src/shop"].total("files"), top["src/shop"].total("traps")) == (3, 1)
+    inside = {each.path: each for each in memory.browse.groups("src/shop/")}
+    assert set(inside) == {"src/shop/web", "src/shop/prices"}
+    assert [used for used, _ in inside["src/shop/web"].uses] == ["src/shop/prices"]
+    assert (inside["src/shop/prices"].is_module, inside["src/shop/web"].is_module) == (True, False)
+    assert memory.browse.groups("src/walrus") == []
 
 
 def test_arms_count_the_sessions_of_the_experiment(memory):

@@ -91,6 +91,14 @@ def test_what_the_next_session_is_told_is_what_the_hook_says(store, site, filled
     assert site.get("/ui.json")["next"]["text"] == told
 
 
+def test_times_told_are_those_whose_tokens_are_drawn(store, site, filled):
+    with smara.open(store, project="default") as memory:
+        memory.moments.start("s1", agent="claude-code")
+    page, facts = site.ask("GET", "/ui").body.decode(), site.get("/ui.json")
+    assert facts["charts"]["tokens"]["total"] == facts["receipts"]["tokens"] > 0
+    assert "<strong>1</strong> times told" in page
+
+
 def test_an_accepted_memory_is_confirmed_in_the_engine(store, site, filled):
     [waiting] = site.get("/ui/review.json")["memories"]
     answer = form(

@@ -19,6 +19,22 @@ def site(store, tmp_path):
         yield opened
 
 
+def test_sessions_have_their_titles_and_large_numbers_their_marks(store, site):
+    with smara.open(store, project="default") as memory:
+        messages = [{"role": "user", "content": f"word {number}"} for number in range(1_200)]
+        memory.messages.add_many(thread_id="0198-77", messages=messages)
+        memory.threads.update("0198-77", title="Fix the invoice")
+    page = site.ask("GET", "/ui/browse?kind=messages&thread_id=0198-77").body.decode()
+    assert "Session: Fix the invoice" in page
+    assert "<span>Fix the invoice</span>" in page
+    assert "1,200 records" in page
+
+
+def test_the_address_with_a_slash_leads_to_the_first_page(site):
+    reply = site.ask("GET", "/ui/")
+    assert (reply.status, reply.headers["location"]) == (308, "/ui")
+
+
 def form(site, **fields):
     kind = {"Content_Type": "application/x-www-form-urlencoded"}
     return site.ask("POST", "/ui/act", urlencode(fields).encode(), **kind)

@@ -89,6 +89,25 @@ def test_the_map_shows_modules_with_their_traps_and_the_impact_of_a_name(
         assert site.get("/ui/map.json?symbol=walrus")["problem"]
 
 
+def test_the_map_of_many_modules_shows_folders_to_open(store, tmp_path, monkeypatch):
+    for number in range(20):
+        folder = tmp_path / "shop" / ("web" if number % 2 else "api") / f"part{number}"
+        folder.mkdir(parents=True)
+        (folder / "it.py").write_text(f"def work{number}():\n    return {number}\n")
+    monkeypatch.chdir(tmp_path / "shop")
+    with smara.open(store, project="default") as memory:
+        memory.code.index(tmp_path / "shop")
+    with http_site(store, tmp_path, pages=panel_routes) as site:
+        facts = site.get("/ui/map.json")
+        assert {each["path"]: each["count"] for each in facts["groups"]} == {"web": 10, "api": 10}
+        assert facts["modules"] == []
+        assert "/ui/map?under=web" in site.ask("GET", "/ui/map").body.decode()
+        inside = site.get("/ui/map.json?under=web")
+        assert (inside["count"], len(inside["groups"])) == (10, 10)
+        assert "part1" in {each["label"] for each in inside["graph"]["nodes"]}
+        assert "/ui/map?module=web/part1" in site.ask("GET", "/ui/map?under=web").body.decode()
+
+
 def test_tasks_are_drawn_from_what_must_be_done_first(store, site):
     with smara.open(store) as memory:
         first = memory.tasks.add("Dig the hole")

@@ -11,8 +11,9 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from smara.browse.ask import quote, write
-from smara.browse.coverage import Coverage
+from smara.browse.coverage import Coverage, grouped
 from smara.browse.facets import MOST_VALUES, Facets
+from smara.browse.health import MemoryHealth, score_health
 from smara.browse.miss import MissTarget, trace_miss
 from smara.browse.models import (
     KINDS,
@@ -23,6 +24,7 @@ from smara.browse.models import (
     Kind,
     Miss,
     ModuleCoverage,
+    ModuleGroup,
     Reply,
     TestFailure,
     WorkingPage,
@@ -174,6 +176,21 @@ class Browse(SessionViews):
                 )
             }
 
+    def health(self) -> MemoryHealth:
+        """Score the memory of the project from 0 to 100.
+
+        Returns:
+            The score with its parts: what waits for a review, what the code contradicts, and what
+            failed in the background.
+        """
+        totals = self._rooms.memories.totals()
+        return score_health(
+            active=totals.active,
+            to_review=totals.to_review,
+            stale=self.facets("memories", {"is_stale": "yes"}).total,
+            failures=self.failures(),
+        )
+
     def messages(
         self,
         *,
@@ -284,6 +301,17 @@ class Browse(SessionViews):
             The most central module first; empty if the code is not indexed.
         """
         return self._coverage.modules()
+
+    def groups(self, under: str = "") -> builtins.list[ModuleGroup]:
+        """Return the modules of the code by folder.
+
+        Args:
+            under: Only what is below this folder; everything by default.
+
+        Returns:
+            The group of the most central module first; empty if there is no such folder.
+        """
+        return grouped(self.coverage(), under.strip("/"))
 
     def window(self, thread_id: str) -> ThreadWindow:
         """Return what fills the window of a thread, and what happens next.

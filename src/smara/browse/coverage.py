@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
+from posixpath import commonpath
 from typing import TYPE_CHECKING, Any
 
 from smara.browse.facets import Facets
-from smara.browse.models import ModuleCoverage
+from smara.browse.models import ModuleCoverage, ModuleGroup
 from smara.core.escape import from_storable
 from smara.database.project_store import ProjectStore
 from smara.errors import NotFoundError
@@ -58,6 +60,42 @@ class Coverage:
             modules = _covered(queries.modules(), rows)
             self._modules = ((graph, rows), modules)
         return modules
+
+
+def group_of(path: str, under: str) -> str:
+    """Return the folder right below ``under`` in which a module is.
+
+    >>> group_of("src/app/web/forms", "src/app"), group_of("src/app", "src/app")
+    ('src/app/web', 'src/app')
+    """
+    start = len(under) + 1 if under else 0
+    end = path.find("/", start)
+    return path if end < 0 or path == under else path[:end]
+
+
+def grouped(modules: Iterable[ModuleCoverage], under: str = "") -> list[ModuleGroup]:
+    """Return modules by the folders below a folder, in their order.
+
+    A folder that has nothing but one folder is shown as that one: ``src`` becomes ``src/app``, and
+    if there is nothing else, the folders in it.
+    """
+    below = [each for each in modules if not under or f"{each.path}/".startswith(f"{under}/")]
+    members: dict[str, list[ModuleCoverage]] = {}
+    for each in below:
+        members.setdefault(group_of(each.path, under), []).append(each)
+    if len(members) == 1 and under not in members and len(below) > 1:
+        return grouped(below, next(iter(members)))
+    members = {commonpath([each.path for each in every]): every for every in members.values()}
+    uses: dict[str, Counter[str]] = {name: Counter() for name in members}
+    names = {each.path: name for name, every in members.items() for each in every}
+    for each in below:
+        for used, count in each.uses:
+            if names.get(used, names[each.path]) != names[each.path]:
+                uses[names[each.path]][names[used]] += count
+    return [
+        ModuleGroup(name, tuple(every), tuple(uses[name].most_common()))
+        for name, every in members.items()
+    ]
 
 
 def _covered(modules: Any, rows: Any) -> list[ModuleCoverage]:

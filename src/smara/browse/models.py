@@ -116,6 +116,27 @@ class ModuleCoverage:
         return self.covered / self.files if self.files else 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class ModuleGroup:
+    """The modules below one folder, and what is known of them together.
+
+    ``uses`` counts the references to each of the other groups.
+    """
+
+    path: str
+    modules: tuple[ModuleCoverage, ...]
+    uses: tuple[tuple[str, int], ...] = ()
+
+    def total(self, name: str) -> int:
+        """Return the sum of a count, such as ``traps``, over its modules."""
+        return sum(getattr(each, name) for each in self.modules)
+
+    @property
+    def is_module(self) -> bool:
+        """True if it has one module, and is that module."""
+        return len(self.modules) == 1 and self.modules[0].path == self.path
+
+
 MissStage = Literal[
     "unknown", "hidden", "found", "below_limit", "below_bound", "crowded_out", "no_match"
 ]

@@ -119,7 +119,7 @@ class DecisionStore(ProjectStore):
             self.rows(
                 session,
                 "SELECT memory_no, thread_no, origin, version, about, line FROM decisions"
-                " WHERE project_no = :project AND memory_no IN (:some)",
+                " WHERE +project_no = :project AND memory_no IN (:some)",
                 some=list(numbers),
             )
             if numbers
@@ -142,7 +142,7 @@ class DecisionStore(ProjectStore):
         rows = self.rows(
             session,
             "SELECT d.memory_no, t.resource_id FROM decisions d JOIN threads t"
-            " ON t.no = d.thread_no WHERE d.project_no = :project AND d.memory_no IN (:some)",
+            " ON t.no = d.thread_no WHERE +d.project_no = :project AND d.memory_no IN (:some)",
             some=list(numbers),
         )
         return {int(row[0]): row[1] for row in rows}

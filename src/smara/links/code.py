@@ -15,7 +15,7 @@ from smara.codegraph.models import Node
 from smara.core import log
 from smara.core.freshness import Freshness
 from smara.core.scope import Scope
-from smara.database.database import Database, Session, marks
+from smara.database.database import Database, Session
 from smara.errors import SmaraError
 from smara.knowledge.provenance import NamedCode
 from smara.knowledge.store import KnowledgeStore, StoredMemory
@@ -136,9 +136,8 @@ class CodeUpkeep:
                             memory_statement(StoredMemory(*each)) for each in found.items()
                         ]
                     else:
-                        rest = f" AND o.no IN ({marks(len(numbers))})"
-                        rows = notes.select(session, rest, numbers)
-                        statements = [observation_statement(no, each) for no, each in rows]
+                        rows = notes.by_numbers(session, numbers)
+                        statements = [observation_statement(*each) for each in rows.items()]
                 for statement in statements:
                     self._anchors.catch_up(statement)
                 done += len(numbers)

@@ -14,7 +14,7 @@ from smara.codegraph.store import ChunkRow, CodeStore
 from smara.core.startup.record import dataclass, field
 from smara.core.terms import pieces
 from smara.core.text import CHUNK_CHARACTERS
-from smara.database.database import Session, marks
+from smara.database.database import Session
 from smara.database.vectors import TABLES, VectorKind, vector_code
 from smara.knowledge.models import TypedMemory
 from smara.knowledge.store import KnowledgeStore
@@ -125,9 +125,8 @@ class EmbeddingQueue:
                 tasks = self._tasks.by_numbers(session, numbers)
                 return {no: [of_task(each)] for no, each in tasks.items()}
             case "observation":
-                rest = f" AND o.no IN ({marks(len(numbers))})"
-                observations = self._observations.select(session, rest, numbers)
-                return {no: [of_observation(each)] for no, each in observations}
+                observations = self._observations.by_numbers(session, numbers)
+                return {no: [of_observation(each)] for no, each in observations.items()}
             case "memory":
                 memories = self._memories.by_numbers(session, numbers)
                 return {no: [of_memory(each)] for no, each in memories.items()}

@@ -6,7 +6,7 @@ SQL and row mapping only; the store decides nothing and calls no model.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from smara.secrets import redact
 
 _FIELDS = tuple(field.name for field in fields(Observation))
 _COLUMNS = ", ".join("h.id" if name == "thread_id" else f"o.{name}" for name in _FIELDS)
+_SELECT = f"SELECT {_COLUMNS}, o.no FROM observations o LEFT JOIN threads h ON h.no = o.thread_no"
 _FAILURE_FIELDS = tuple(field.name for field in fields(ObservationFailure))
 _FAILURE = ", ".join("h.id" if name == "thread_id" else f"f.{name}" for name in _FAILURE_FIELDS)
 _RECORD = (
@@ -126,9 +127,6 @@ class ObservationStore(ProjectStore):
     def _one(self, session: Session, text: str, values: Sequence[Any] = ()) -> Row | None:
         return session.one(self.sql(text), values)
 
-    def _all(self, session: Session, text: str, values: Sequence[Any] = ()) -> list[Row]:
-        return session.all(self.sql(text), values)
-
     def _run(self, session: Session, text: str, values: Sequence[Any] = ()) -> int:
         return session.run(self.sql(text), values)
 
@@ -181,11 +179,11 @@ class ObservationStore(ProjectStore):
 
     def thread_records(self, session: Session, resource_id: str) -> list[tuple[int, int, int]]:
         """Return (record, thread, generation) of the threads with records of their own."""
-        rows = self._all(
+        rows = self.rows(
             session,
             "SELECT no, thread_no, generation FROM observation_records WHERE project_no = :project"
             " AND resource_id = ? AND scope = 'thread' AND thread_no IS NOT NULL ORDER BY no",
-            (resource_id,),
+            resource_id,
         )
         return [(no, thread_no, generation) for no, thread_no, generation in rows]
 
@@ -225,7 +223,7 @@ class ObservationStore(ProjectStore):
         )
         if is_pending_only:
             where += " AND t.last_seq > coalesce(c.observed_seq, 0)"
-        rows = self._all(
+        rows = self.rows(
             session,
             "SELECT t.no, t.id, t.last_seq, t.tokens, coalesce(c.observed_seq, 0),"
             " coalesce(c.observed_tokens, 0), coalesce(c.buffered_seq, 0),"
@@ -233,7 +231,8 @@ class ObservationStore(ProjectStore):
             " observation_cursors c ON c.thread_no = t.no AND c.record_no = ? LEFT JOIN messages m"
             " ON m.thread_no = t.no AND m.seq = coalesce(c.observed_seq, 0) + 1 WHERE t.project_no"
             f" = :project AND {where} ORDER BY m.created_at, t.no",
-            (record_no, thread_id if thread_id is not None else resource_id),
+            record_no,
+            thread_id if thread_id is not None else resource_id,
         )
         return [Cursor(*row[:8]) for row in rows]
 
@@ -273,33 +272,35 @@ class ObservationStore(ProjectStore):
     def buffered_batches(
         self, session: Session, record_no: int, thread_no: int
     ) -> list[ObservationBatch]:
-        rows = self._all(
+        rows = self.rows(
             session,
             "SELECT no, last_seq, message_tokens FROM observation_batches WHERE project_no ="
             " :project AND record_no = ? AND state = 'buffered' AND thread_no = ?"
             " ORDER BY first_seq",
-            (record_no, thread_no),
+            record_no,
+            thread_no,
         )
         return [ObservationBatch(*row) for row in rows]
 
     def extracted(self, session: Session, thread_id: str, limit: int) -> list[dict[str, Any]]:
         """Return the values that extractors found in a thread, newest first."""
-        rows = self._all(
+        rows = self.rows(
             session,
             "SELECT b.extracted FROM observation_batches b JOIN threads h ON h.no = b.thread_no"
             " WHERE b.project_no = :project AND h.id = ? AND b.extracted <> '{}' ORDER BY "
             "b.first_seq DESC LIMIT ?",
-            (thread_id, limit),
+            thread_id,
+            limit,
         )
         return [json.loads(row[0]) for row in rows]
 
     def taint_of_thread(self, session: Session, thread_id: str) -> frozenset[str]:
         """Return the sources of a thread's observations other than people's own words."""
-        rows = self._all(
+        rows = self.rows(
             session,
             "SELECT DISTINCT b.taint FROM observation_batches b JOIN threads h ON h.no ="
             " b.thread_no WHERE b.project_no = :project AND h.project_no = :project AND h.id = ?",
-            (thread_id,),
+            thread_id,
         )
         return frozenset(word for row in rows for word in row[0].split())
 
@@ -315,12 +316,12 @@ class ObservationStore(ProjectStore):
 
     def warned(self, session: Session, limit: int) -> list[ObservationWarning]:
         """Return the batches of which something was left out, newest first."""
-        rows = self._all(
+        rows = self.rows(
             session,
             "SELECT h.id, b.first_seq, b.last_seq, b.warnings, b.created_at FROM"
             " observation_batches b JOIN threads h ON h.no = b.thread_no WHERE b.project_no ="
             " :project AND b.warnings <> '[]' ORDER BY b.created_at DESC, b.no DESC LIMIT ?",
-            (limit,),
+            limit,
         )
         return [
             ObservationWarning(
@@ -358,16 +359,18 @@ class ObservationStore(ProjectStore):
             terms = [(no, observation_terms(row)) for no, row in stored]
             self.database.records.put(session, "observation", self.scope.project_no, terms)
 
+    def by_numbers(self, session: Session, numbers: Iterable[int]) -> dict[int, Observation]:
+        """Return observations by number."""
+        # The plus keeps SQLite from reading a whole project by an index that begins with it.
+        statement = f"{_SELECT} WHERE +o.project_no = :project AND o.no IN (:some)"
+        rows = self.rows(session, statement, some=list(numbers))
+        return {row[-1]: _observation(row) for row in rows}
+
     def select(
         self, session: Session, rest: str, values: Sequence[Any] = ()
     ) -> list[tuple[int, Observation]]:
         """Return observations with their numbers, by the rest of a statement."""
-        rows = self._all(
-            session,
-            f"SELECT {_COLUMNS}, o.no FROM observations o LEFT JOIN threads h ON h.no ="
-            f" o.thread_no WHERE o.project_no = :project{rest}",
-            values,
-        )
+        rows = self.rows(session, f"{_SELECT} WHERE o.project_no = :project{rest}", *values)
         return [(row[-1], _observation(row)) for row in rows]
 
     def noted_between(
@@ -462,26 +465,24 @@ class ObservationStore(ProjectStore):
             (generation, reflection_id),
         )
 
-    def totals(self, session: Session) -> tuple[int, int, int]:
-        """Count observations, active ones, and reflections of the project.
+    def count(self, session: Session) -> int:
+        """Count the observations of the project, by an index alone."""
+        return self.number(session, "SELECT count(*) FROM observations WHERE project_no = :project")
 
-        Counted through the records, so that an index is read and no observation.
-        """
-        counts = self._one(
-            session,
-            "SELECT count(*), coalesce(sum(CASE WHEN o.state = 'active' THEN 1 ELSE 0 END), 0)"
-            " FROM observation_records r JOIN observations o ON o.record_no = r.no WHERE"
-            " r.project_no = :project",
-        )
-        reflections = self._one(
-            session,
-            "SELECT coalesce(sum(generation), 0) FROM observation_records WHERE project_no ="
-            " :project",
-        )
+    def totals(self, session: Session) -> tuple[int, int, int]:
+        """Count observations, active ones, and reflections of the project."""
         return (
-            int(counts[0]) if counts else 0,
-            int(counts[1]) if counts else 0,
-            int(reflections[0]) if reflections else 0,
+            self.count(session),
+            self.number(
+                session,
+                "SELECT count(*) FROM observations WHERE project_no = :project"
+                " AND state = 'active'",
+            ),
+            self.number(
+                session,
+                "SELECT coalesce(sum(generation), 0) FROM observation_records"
+                " WHERE project_no = :project",
+            ),
         )
 
     # failures
@@ -499,12 +500,12 @@ class ObservationStore(ProjectStore):
 
     def failures(self, session: Session, limit: int) -> list[ObservationFailure]:
         """Return failures, newest first."""
-        rows = self._all(
+        rows = self.rows(
             session,
             f"SELECT {_FAILURE} FROM observation_failures f LEFT JOIN threads h ON h.no ="
             " f.thread_no WHERE f.project_no = :project ORDER BY f.failed_at DESC, f.no DESC LIMIT"
             " ?",
-            (limit,),
+            limit,
         )
         return [_failure(row) for row in rows]
 

@@ -241,14 +241,12 @@ class ObservationSearch:
                     self._store,
                     self._messages,
                     kind="observation",
-                    total=self._store.totals(session)[0],
+                    total=self._store.count(session),
                     query=analyzed,
                     weights=self._weights,
                 )
                 scores, rate = matches.scored(), _rater(matches, analyzed, self._weights)
-                numbers = list(scores)
-                among = f" AND o.no IN ({marks(len(numbers))})"
-                rows = dict(self._store.select(session, among, numbers)) if numbers else {}
+                rows = self._store.by_numbers(session, scores)
         except DeadlineError:
             return ObservationAnswer()
         order = [no for no in scores if no in rows and thread_id in (None, rows[no].thread_id)]

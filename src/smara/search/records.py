@@ -316,12 +316,10 @@ class ObservationSource:
         self._freshness = freshness
 
     def total(self, session: Session) -> int:
-        return self._store.totals(session)[0]
+        return self._store.count(session)
 
     def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
-        if not numbers:
-            return {}
-        rows = dict(self._store.select(session, f" AND o.no IN ({marks(len(numbers))})", numbers))
+        rows = self._store.by_numbers(session, numbers)
         resources: dict[str, str] = {}
         if threads := sorted({each.thread_id for each in rows.values() if each.thread_id}):
             statement = self._store.sql(

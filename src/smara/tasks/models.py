@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, get_args
 
 from smara.core.items import Items
 from smara.core.startup.record import dataclass, field
@@ -13,6 +13,7 @@ TaskStatus = Literal["open", "in_progress", "closed"]
 TaskType = Literal["bug", "feature", "task", "epic", "chore"]
 DependencyType = Literal["blocks", "parent-child", "related"]
 CloseReason = Literal["completed", "wontfix", "duplicate"]
+Priority: TypeAlias = Annotated[int, range(5)]
 Relation = Literal["output", "reference", "created_from"]
 EventKind = Literal[
     "created",
@@ -213,7 +214,7 @@ class NewTask:
     id: str | None = None
     description: str = ""
     status: TaskStatus = "open"
-    priority: int = DEFAULT_PRIORITY
+    priority: Priority = DEFAULT_PRIORITY
     type: TaskType = "task"
     assignee: str | None = None
     session_id: str | None = None

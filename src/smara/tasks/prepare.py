@@ -53,8 +53,11 @@ def clean_summary(summary: object) -> str:
 
 def clean_priority(priority: object) -> int:
     if not isinstance(priority, int) or isinstance(priority, bool) or not 0 <= priority <= 4:
-        brief = f"priority must be a whole number from 0 to 4; got {priority!r}"
-        raise invalid(brief, "0 is the most urgent, 2 the usual.", "priority")
+        raise invalid(
+            f"priority must be a whole number from 0 to 4; got {priority!r}",
+            "0 is the most urgent, 2 the usual.",
+            "priority",
+        )
     return priority
 
 

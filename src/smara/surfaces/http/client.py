@@ -323,10 +323,12 @@ def request_of(
             texts[name] = encode(value, is_strict=True)
         except (UnservedTypeError, RecursionError) as error:
             raise InvalidInputError(f"{name} cannot be sent: {error}.", field=name) from None
+    for name in (each[1:-1] for each in route.segments if each.startswith("{")):
+        # An empty name makes another address, and half a character arrives as another name.
+        if not str(texts[name]).encode("utf-8", "ignore").decode() == str(texts[name]) != "":
+            raise InvalidInputError(f"{name} must be a text that can be printed.", field=name)
     parts = [
-        quote(str(texts.pop(each[1:-1])).encode("utf-8", "surrogatepass"), safe="")
-        if each.startswith("{")
-        else each
+        quote(str(texts.pop(each[1:-1])), safe="") if each.startswith("{") else each
         for each in route.segments
     ]
     path = "/" + "/".join(parts)

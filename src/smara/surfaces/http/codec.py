@@ -198,6 +198,12 @@ def parts(hint: Any) -> tuple[Any, tuple[Any, ...]]:
     return (origin, get_args(hint)) if origin is not None else (hint, ())
 
 
+def range_of(hint: Any) -> range | None:
+    """Return the numbers of a type such as ``Annotated[int, range(5)]``."""
+    named = getattr(hint, "__metadata__", ())
+    return next((each for each in named if isinstance(each, range)), None)
+
+
 def check(hint: Any, seen: frozenset[Any] = frozenset()) -> None:
     """Raise ``UnservedTypeError`` if JSON cannot stand for a type."""
     origin, given = parts(hint)
@@ -266,7 +272,7 @@ def decode(hint: Any, value: Any, where: str = "", is_text: bool = False) -> Any
             f"{where} must be one of {choices}; got {shown}", f"Use one of {choices}.", where
         )
     elif origin in _PLAIN:
-        return _plain(origin, value, where, is_text)
+        return _plain(hint, value, where, is_text)
     elif origin in _READERS and isinstance(value, str):
         try:
             return _READERS[origin](value)
@@ -289,7 +295,8 @@ def decode(hint: Any, value: Any, where: str = "", is_text: bool = False) -> Any
     raise InvalidInputError(f"{where} must be {describe(hint)}.", field=where)
 
 
-def _plain(kind: Any, value: Any, where: str, is_text: bool) -> Any:
+def _plain(hint: Any, value: Any, where: str, is_text: bool) -> Any:
+    kind = parts(hint)[0]
     if is_text and isinstance(value, str) and kind is not str:
         if kind is bool and value.lower() in ("true", "1", "false", "0"):
             return value.lower() in ("true", "1")
@@ -305,7 +312,7 @@ def _plain(kind: Any, value: Any, where: str, is_text: bool) -> Any:
         return value
     if (kind is bool and is_bool) or (kind is str and isinstance(value, str)):
         return value
-    raise InvalidInputError(f"{where} must be {describe(kind)}.", field=where)
+    raise InvalidInputError(f"{where} must be {describe(hint)}.", field=where)
 
 
 def _list(origin: Any, given: tuple[Any, ...], value: Any, where: str, is_text: bool) -> Any:
@@ -347,9 +354,27 @@ def _one_of(given: tuple[Any, ...], value: Any, where: str, is_text: bool) -> An
             return decode(each, value, where, is_text)
         except InvalidInputError as error:
             first = first or error
+            if _is_meant(each, value):
+                raise
     if first is not None and len([each for each in given if each is not type(None)]) == 1:
         raise first
     raise InvalidInputError(f"{where} must be {describe(Union[given])}.", field=where)  # noqa: UP007
+
+
+def _is_meant(kind: Any, value: Any) -> bool:
+    """Return True for the JSON of a record, or a list with one, whatever its values.
+
+    Only a record's JSON has names such as ``callId``; a mapping that the caller wrote has the
+    names of Python.
+    """
+    origin, given = parts(kind)
+    if isinstance(value, list) and given:
+        return any(_is_meant(given[0], each) for each in value)
+    if not is_record(origin) or not isinstance(value, dict):
+        return False
+    names = field_types(origin)
+    here = {camel(each) for each in names}
+    return set(value) <= here and not here.difference(names).isdisjoint(value)
 
 
 def _record(kind: Any, value: dict[str, Any], where: str) -> Any:
@@ -392,7 +417,8 @@ def describe(hint: Any) -> str:
         return "one of " + ", ".join(repr(each) for each in given)
     words_of = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}
     if origin in words_of:
-        return words_of[origin]
+        among = range_of(hint)
+        return words_of[origin] + (f" from {among[0]} to {among[-1]}" if among else "")
     if origin is None or origin is type(None):
         return "null"
     if origin is datetime:
@@ -421,6 +447,8 @@ def encode(value: Any, is_strict: bool = False) -> Any:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
     if isinstance(value, Mapping):
+        if is_strict and any(isinstance(each, AbstractSet) for each in value.values()):
+            raise UnservedTypeError("a set has no form in JSON")
         return {str(name): again(each) for name, each in value.items()}
     if isinstance(value, AbstractSet):
         return sorted(map(again, value), key=str)
@@ -449,7 +477,8 @@ class Schemas:
         if origin is Literal:
             return {"enum": list(given)}
         if origin is int:
-            return {"type": "integer", "minimum": -MOST_INTEGER, "maximum": MOST_INTEGER}
+            among = range_of(hint) or (-MOST_INTEGER, MOST_INTEGER)
+            return {"type": "integer", "minimum": among[0], "maximum": among[-1]}
         if origin in _PLAIN:
             return {"type": _PLAIN[origin]}
         if origin is datetime:

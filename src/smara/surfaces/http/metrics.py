@@ -11,7 +11,6 @@ from typing import Any
 
 from smara import __version__
 from smara.errors import SmaraError
-from smara.fleet.queue import find_queue
 from smara.surfaces.http.problem import Refusal
 from smara.surfaces.http.store import Store
 
@@ -93,6 +92,8 @@ class _FleetCollector:
 
     def collect(self) -> Iterator[Any]:
         from prometheus_client.core import GaugeMetricFamily as Gauge
+
+        from smara.fleet.queue import find_queue  # it loads all that observes
 
         up = Gauge("smara_store_up", "1 if the store answers.")
         try:

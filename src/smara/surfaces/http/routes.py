@@ -213,7 +213,7 @@ def _memories() -> Iterator[Route]:
     yield Route("GET", "/memories/totals", "memories.totals")
     yield Route("GET", "/memories/problems", "memories.problems", "problems")
     yield Route("GET", "/memories/audit", "memories.audit")
-    yield Route("GET", "/memories/for-files", "memories.for_files", "memories", without=("root",))
+    yield Route("GET", "/memories/for-files", "memories.for_files", "memories")
     yield Route("GET", "/memories/guess-type", "memories.guess_type")
     yield Route("GET", "/memories/export", "memories.export", "memories")
     yield Route("GET", "/memories/trust", "memories.trust")
@@ -328,13 +328,14 @@ def _upkeep() -> Iterator[Route]:
     yield Route("POST", "/worker/run", "worker.run_once")
 
     yield Route("POST", "/browse/facets", "browse.facets", reads=True)
-    for verb in ("modules_named", "messages", "working", "coverage", "hosts", "timeline"):
+    for verb in ("modules_named", "messages", "working", "coverage", "groups", "hosts", "timeline"):
         noun = verb.removesuffix("_named").replace("coverage", "modules")
         noun = noun.replace("timeline", "sessions")
         yield Route("GET", f"/browse/{verb.replace('_', '-')}", f"browse.{verb}", noun)
     yield Route("GET", "/browse/activity", "browse.activity", "days")
     yield Route("GET", "/browse/arms", "browse.arms")
     yield Route("GET", "/browse/failures", "browse.failures")
+    yield Route("GET", "/browse/health", "browse.health")
     yield Route("GET", "/browse/used-since", "browse.used_since")
     yield Route("GET", "/browse/window/{thread_id}", "browse.window")
     yield Route("GET", "/browse/why-not", "browse.why_not")

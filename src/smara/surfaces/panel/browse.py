@@ -40,6 +40,8 @@ def browse(memory: Memory, query: Query) -> Facts:
         ]
         for name, values in counts.facets.items()
     }
+    threads = [each["value"] for each in facets.get("thread_id", ())]
+    threads += [chosen[name] for name in ("thread_id", "session") if name in chosen]
     if kind == "messages":  # no index counts roles, and a million messages are not read for it
         facets["role"] = [{"value": each, "count": None} for each in ROLES]
     if kind == "memories":
@@ -53,6 +55,7 @@ def browse(memory: Memory, query: Query) -> Facts:
         "chosen": chosen,
         "total": None if "role" in chosen else counts.total,
         "facets": facets,
+        "titles": {each: thread.title for each in threads if (thread := memory.threads.find(each))},
         "rows": rows,
         "offset": offset,
         "next": following,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
+from smara.browse.models import ModuleCoverage, ModuleGroup
 from smara.core.startup.regex import regex
 from smara.errors import NotFoundError, SmaraError
 from smara.memory import Memory
@@ -14,7 +16,8 @@ from smara.surfaces.panel.page import ROWS, Facts, PageSpec, Query, number
 
 _MOST_MESSAGES = 40
 _SHORT = 1_000
-_MODULES, _MOST_MODULES = 16, 96
+_MODULES, _MOST_GROUPS = 16, 96
+_SUMS = ("files", "covered", "memories", "traps", "decisions", "stale")
 _MOST_REACHED = 120
 _MOST_IN_A_COLUMN = 24
 _MOST_TASKS = 60
@@ -114,33 +117,24 @@ def _bar(parts: Sequence[tuple[str, int]], width: int = 1_000) -> list[Facts]:
 
 
 def code_map(memory: Memory, query: Query) -> Facts:
-    """Read the modules and what is known of each."""
+    """Read the modules, or the folders of many, and their coverage."""
     shape = Shaper(memory).shape
     symbol, module = query.get("symbol", "").strip(), query.get("module", "")
+    under = query.get("under", "").strip("/")
     coverage = memory.browse.coverage()
-    most = min(max(number(query, "most"), _MODULES), _MOST_MODULES)
-    shown = [each for each in coverage if not module or each.path == module]
-    names = {each.path for each in coverage[:most]}
-    edges = [(each.path, used) for each in coverage[:most] for used, _ in each.uses[:2]]
+    is_folded = not module and (bool(under) or len(coverage) > _MODULES)
+    groups = memory.browse.groups(under) if is_folded else []
+    shown = [] if is_folded else [each for each in coverage if module in ("", each.path)]
     facts: Facts = {
         "symbol": symbol,
         "module": module,
-        "modules": [{**shape(each), "share": round(each.share, 3)} for each in shown[:most]],
-        "more": min(most + _MODULES, _MOST_MODULES)
-        if most < min(len(coverage), _MOST_MODULES)
-        else None,
+        "under": under,
+        "modules": [_module(shape, each) for each in shown],
+        "groups": [_group(shape, each) for each in groups[:_MOST_GROUPS]],
         "total": len(coverage),
+        "count": sum(len(each.modules) for each in groups) or len(shown),
         "note": memory.code.note,
-        "graph": draw(
-            [
-                {"name": each.path, "label": each.path, "tone": _tone(each.traps, each.share)}
-                for each in coverage
-                if each.path in names
-            ],
-            edges,
-        )
-        if coverage and not module
-        else None,
+        "graph": None if module or symbol else _module_graph(under, groups, shown),
         "known": shape(memory.memories.list(module=module, limit=_HITS).memories) if module else [],
         "impact": None,
         "impactGraph": None,
@@ -154,6 +148,46 @@ def code_map(memory: Memory, query: Query) -> Facts:
         facts["impact"] = shape(walk)
         facts["impactGraph"] = _impact_graph(walk)
     return facts
+
+
+def _module(shape: Callable[[Any], Any], module: ModuleCoverage) -> Facts:
+    return {**shape(module), "share": round(module.share, 3)}
+
+
+def _group(shape: Callable[[Any], Any], group: ModuleGroup) -> Facts:
+    """Return a folder with its sums and the first of its modules."""
+    sums = {name: group.total(name) for name in _SUMS}
+    return {
+        "path": group.path,
+        "isModule": group.is_module,
+        "count": len(group.modules),
+        **sums,
+        "share": round(sums["covered"] / max(1, sums["files"]), 3),
+        "modules": [_module(shape, each) for each in group.modules[:_MODULES]],
+    }
+
+
+def _module_graph(
+    under: str, groups: Sequence[ModuleGroup], modules: Sequence[ModuleCoverage]
+) -> Facts | None:
+    """Draw folders or modules, each with the two that it uses most."""
+    nodes: list[Facts] = [
+        {
+            "name": each.path,
+            "label": each.path.removeprefix(under and f"{under}/"),
+            "href": f"/ui/map?{'module' if each.is_module else 'under'}={quote(each.path)}",
+            "tone": _tone(each.total("traps"), each.total("covered")),
+        }
+        for each in groups[:_MODULES]
+    ]
+    nodes += [
+        {"name": each.path, "label": each.path, "tone": _tone(each.traps, each.share)}
+        for each in modules
+    ]
+    uses = [(each.path, each.uses) for each in groups]
+    uses += [(each.path, each.uses) for each in modules]
+    edges = [(path, used) for path, most in uses for used, _ in most[:2]]
+    return draw(nodes, edges) if len(nodes) > 1 else None
 
 
 def _tone(traps: int, share: float) -> str:

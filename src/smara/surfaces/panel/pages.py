@@ -24,8 +24,7 @@ def today(memory: Memory, query: Query) -> Facts:
     totals = memory.memories.totals()
     receipts = memory.moments.totals()
     preview = memory.moments.preview()
-    failures = memory.browse.failures()
-    stale = memory.browse.facets("memories", {"is_stale": "yes"}).total
+    health = memory.browse.health()
     return {
         "status": {
             **memory.threads.totals(),
@@ -40,14 +39,9 @@ def today(memory: Memory, query: Query) -> Facts:
         ],
         "receipts": shape(receipts),
         "trust": shape(memory.memories.trust()),
-        "health": health(
-            active=totals.active,
-            to_review=totals.to_review,
-            stale=stale,
-            failures=sum(failures.values()),
-        ),
-        "failures": failures,
-        "stale": stale,
+        "health": shape(health),
+        "failures": dict(health.failures),
+        "stale": health.stale,
         "next": {"text": preview.text, "tokens": preview.tokens, "items": shape(preview.items)},
     }
 
@@ -73,27 +67,6 @@ def charts(days: list[Facts]) -> Facts:
 
     return {"width": len(days) * 20, "height": CHART_HEIGHT} | {
         name: bars(name) for name in ("tokens", "used")
-    }
-
-
-def health(active: int, to_review: int, stale: int, failures: int) -> Facts:
-    """Score a memory from 0 to 100, with its parts.
-
-    Of 40 memories 10 wait for a review (40 × 30 / 40 = 30 points), 4 are contradicted by the code
-    (40 × 36 / 40 = 36 points), and 2 pieces of work failed (20 − 2 × 5 = 10 points).
-
-    >>> health(active=40, to_review=10, stale=4, failures=2)["score"]
-    76
-    """
-    share = max(active, 1)
-    parts = [
-        ("reviewed", round(40 * (1 - min(to_review, share) / share)), 40),
-        ("fresh", round(40 * (1 - min(stale, share) / share)), 40),
-        ("working", max(0, 20 - 5 * failures), 20),
-    ]
-    return {
-        "score": sum(points for _, points, _ in parts),
-        "parts": [{"name": name, "points": points, "of": most} for name, points, most in parts],
     }
 
 

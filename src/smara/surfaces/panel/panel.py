@@ -20,7 +20,13 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.numbers import format_decimal
 from babel.support import Translations
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2 import (
+    Environment,
+    PackageLoader,
+    StrictUndefined,
+    pass_context,
+    select_autoescape,
+)
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
@@ -37,7 +43,7 @@ from smara.surfaces.http.problem import Refusal
 from smara.surfaces.http.routes import ROUTE_OF
 from smara.surfaces.panel.page import PageSpec
 from smara.surfaces.panel.pages import PAGES
-from smara.surfaces.panel.render import changes, diff, numbered, shown
+from smara.surfaces.panel.render import breaks, changes, diff, numbered, shown
 from smara.surfaces.panel.setup import ACTS
 from smara.texts import code_word, evidence_place
 
@@ -65,6 +71,7 @@ class Panel:
             Route("/ui/static/{name}", self._static),
             Route("/ui/act", self._act, methods=["POST"]),
             Route("/ui/language", self._language, methods=["POST"]),
+            Route("/ui/", self._home),
         ]
         for spec in PAGES:
             path = f"/ui{spec.path}".rstrip("/")
@@ -183,6 +190,9 @@ class Panel:
             response.set_cookie(COOKIE, chosen, max_age=_YEAR_SECONDS, samesite="strict")
         return response
 
+    async def _home(self, request: Request) -> Response:
+        return RedirectResponse("/ui", status_code=308)
+
     async def _static(self, request: Request) -> Response:
         name = request.path_params["name"]
         place = files("smara.surfaces.panel").joinpath("static", name)
@@ -233,9 +243,18 @@ def environment(language: str) -> Environment:
         lstrip_blocks=True,
     )
     env.install_gettext_translations(catalog(language), newstyle=True)  # type: ignore[attr-defined]  # added by the extension
+    plural: Any = env.globals["ngettext"]
+    number = partial(format_decimal, locale=language)
+
+    @pass_context
+    def ngettext(context: Any, one: str, many: str, count: int) -> Any:
+        return plural(context, one, many, count, num=number(count))  # "2,127 messages"
+
+    env.globals["ngettext"] = ngettext
     env.filters.update(
         ago=partial(ago, language=language),
-        number=partial(format_decimal, locale=language),
+        number=number,
+        breaks=breaks,
         shown=shown,
         changes=changes,
         place=evidence_place,

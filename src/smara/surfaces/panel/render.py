@@ -32,6 +32,11 @@ def shown(text: str | None) -> Markup:
     return Markup("").join(pieces)
 
 
+def breaks(path: str) -> Markup:
+    """Return a path that a line may break after each slash."""
+    return Markup("/<wbr>").join(shown(each) for each in path.split("/"))
+
+
 def is_unseen(character: str) -> bool:
     """Return True for a character that a reader does not see."""
     return character not in "\n\t\r" and unicodedata.category(character) in {

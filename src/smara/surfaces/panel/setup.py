@@ -2,7 +2,8 @@
 
 What only this machine can do stands here: reading the instruction files and the past sessions of
 the repository around the server, and writing ``smara.toml``. Every page shows what its button would
-do before it is pressed: the engine does it as a dry run, or on a copy of its settings.
+do before it is pressed: the engine does it as a dry run, or on a copy of its settings. The
+importers are loaded by the pages that need them, so that the first page comes sooner.
 """
 
 from __future__ import annotations
@@ -18,10 +19,6 @@ from difflib import ndiff
 from pathlib import Path
 from typing import Any
 
-from smara.adapters.host import Here
-from smara.adapters.host_specs import TRANSCRIPTS
-from smara.adapters.importer import BulkImport, find
-from smara.adapters.instructions.importer import import_instructions
 from smara.config import config_path, load_settings
 from smara.core.startup.record import asdict, dataclass
 from smara.errors import ConfigError, SmaraError
@@ -65,6 +62,8 @@ def teach(memory: Memory, query: Query) -> Facts:
 
 def instruction_files(memory: Memory, query: Query) -> Facts:
     """Read what an import of the instruction files would do."""
+    from smara.adapters.instructions.importer import import_instructions
+
     report = import_instructions(memory, is_dry_run=True)
     order = {"added": 0, "changed": 1, "returned": 2, "removed": 3, "stale": 4}
     changes = sorted(report.changes, key=lambda each: order.get(each.outcome, 9))
@@ -84,6 +83,11 @@ def instruction_files(memory: Memory, query: Query) -> Facts:
 
 def start(memory: Memory, query: Query) -> Facts:
     """Read what was found here, and how far it is read."""
+    from smara.adapters.host import Here
+    from smara.adapters.host_specs import TRANSCRIPTS
+    from smara.adapters.importer import find
+    from smara.adapters.instructions.importer import import_instructions
+
     found, elsewhere = find(tuple(TRANSCRIPTS), Here(os.getcwd()))
     instructions = import_instructions(memory, is_dry_run=True)
     spaces, totals = memory.embeddings.status().spaces, memory.memories.totals()
@@ -210,11 +214,17 @@ def update_settings(memory: Memory, given: Mapping[str, str]) -> None:
 
 def read_instructions(memory: Memory, given: Mapping[str, str]) -> None:
     """Import the instruction files of the repository."""
+    from smara.adapters.instructions.importer import import_instructions
+
     import_instructions(memory, is_verified=given.get("is_verified") == "true")
 
 
 def read_sessions(memory: Memory, given: Mapping[str, str]) -> None:
     """Begin to import past sessions; one import runs at a time."""
+    from smara.adapters.host import Here
+    from smara.adapters.host_specs import TRANSCRIPTS
+    from smara.adapters.importer import BulkImport, find
+
     found, _ = find(tuple(TRANSCRIPTS), Here(os.getcwd()))
     # Hundreds of sessions must not become hundreds of calls of a model.
     own = open_memory(memory.settings.db, project=memory.project, models_enabled=False)
