@@ -23,14 +23,19 @@ _STRIDE = 1 << 13
 _SHELVES = 6 * (TEMPLATES + 1)
 _THREADS = 5
 _SHIFTED = frozenset(
-    "no project_no thread_no memory_no task_no target_no replaced_by_no message_no record_no".split()
-)
+    (
+        "no", "project_no", "thread_no", "memory_no", "task_no", "target_no", "replaced_by_no",
+    )
+)  # fmt: skip
 _TABLES = (
     "projects", "threads", "messages", "message_index", "words", "tasks", "task_totals",
     "memories", "memory_state", "memory_keys", "record_index", "vector_fills", "vector_walks",
 )  # fmt: skip
 _ID = "md5({0}.id || '{1}')::uuid::text"
-_TERMS = "(SELECT coalesce(array_agg(t.project_no + {1} || substr(e, strpos(e, ':'))), '{{}}') FROM unnest({0}) e)"
+_TERMS = (
+    "(SELECT coalesce(array_agg(t.project_no + {1} || substr(e, strpos(e, ':'))), '{{}}')"
+    " FROM unnest({0}) e)"
+)
 _SEQUENCES = ("projects", "threads", "messages", "tasks", "memories", "vector_shelves")
 
 
@@ -119,10 +124,11 @@ class Generator:
             f" b.signs FROM vector_blocks b WHERE b.shelf_no IN (SELECT s.no {chosen})"
         )
         session.run(
-            f"INSERT INTO vectors (no, vector) SELECT v.no + ({shelves}::bigint << 47)"
-            f" + ({shift}::bigint << CASE s.kind WHEN 1 THEN 16 ELSE 0 END), v.vector"
-            " FROM vector_shelves s JOIN vectors v"
-            " ON v.no >= s.no << 47 AND v.no < (s.no + 1) << 47"
+            f"INSERT INTO vectors (no, project_no, vector) SELECT v.no + ({shelves}::bigint << 47)"
+            f" + ({shift}::bigint << CASE s.kind WHEN 1 THEN 16 ELSE 0 END),"
+            f" v.project_no + {shift}, v.vector"
+            " FROM vector_shelves s JOIN vectors v ON v.project_no = s.project_no"
+            " AND v.no >= s.no << 47 AND v.no < (s.no + 1) << 47"
             f" WHERE s.project_no BETWEEN 2 AND {TEMPLATES + 1}"
         )
 

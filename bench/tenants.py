@@ -42,7 +42,8 @@ class Cost(NamedTuple):
     pages: int
     locks: int
     planning_ms: float
-    statements: int
+    statements: dict[str, int]
+    """The pages of each."""
 
 
 def run(folder: Path, report: Report, growth: int = GROWTH) -> None:
@@ -127,11 +128,12 @@ def _compare(stores: dict[str, smara.Memory], kind: str, report: Report) -> None
         ("pages read a search", "pages", lambda each: each.pages),
         ("locks of a search", "locks", lambda each: each.locks),
         ("planning of a search", "ms", lambda each: each.planning_ms),
-        ("statements of a search", "statements", lambda each: each.statements),
+        ("different statements of a search", "statements", lambda each: len(each.statements)),
     )
     for what, unit, value in picks:
         values = {name: statistics.median(map(value, found)) for name, found in costs.items()}
         add(what, unit, values)
+    _add_statements(costs, kind, report)
     indexes = {}
     for name, store in stores.items():
         with store.internals.database.read() as session:
@@ -139,11 +141,29 @@ def _compare(stores: dict[str, smara.Memory], kind: str, report: Report) -> None
     add("indexes of the store", "indexes", indexes)
 
 
+def _add_statements(costs: dict[str, list[Cost]], kind: str, report: Report) -> None:
+    """Name the statements that touch the most more pages in the grown store."""
+    pages = {
+        name: {
+            sql: sum(each.statements.get(sql, 0) for each in found) / len(found)
+            for sql in {sql for each in found for sql in each.statements}
+        }
+        for name, found in costs.items()
+    }
+    more = {sql: count - pages["small"].get(sql, 0.0) for sql, count in pages["grown"].items()}
+    for sql in sorted(more, key=lambda sql: -more[sql])[:5]:
+        report.add(
+            f"{kind}: {' '.join(sql.split())[:150]}",
+            f"{pages['small'].get(sql, 0.0):,.0f} / {pages['grown'][sql]:,.0f} pages",
+        )
+
+
 def cost(store: smara.Memory, question: str) -> Cost:
     """Explain each statement of one search, in one transaction."""
     with _statements() as statements:
         store.search(question)
-    pages, planning = 0, 0.0
+    pages: dict[str, int] = {}
+    planning = 0.0
     with store.internals.database.read() as session:
         connection: Any = session.connection  # type: ignore[attr-defined]
         for sql, values in statements:
@@ -152,10 +172,11 @@ def cost(store: smara.Memory, question: str) -> Cost:
             plan = connection.execute(
                 f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {with_dollar_marks(sql)}", values or None
             ).fetchone()[0][0]
-            pages += plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"]
+            touched = plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"]
+            pages[sql] = pages.get(sql, 0) + touched
             planning += plan["Planning Time"]
         locks = int((session.one(_LOCKS) or (0,))[0])
-    return Cost(pages, locks, planning, len(statements))
+    return Cost(sum(pages.values()), locks, planning, pages)
 
 
 @contextmanager

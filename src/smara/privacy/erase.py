@@ -20,7 +20,9 @@ from smara.core.terms import expand
 from smara.core.text import analyze_chunks, words
 from smara.database.database import Database, Session, marks, parts
 from smara.database.fulltext import IndexRow, RecordKind, Within, row_of, terms_of
+from smara.database.partitions import DIVIDED
 from smara.database.project_store import Tombstones
+from smara.database.vectors import Shelf, vector_kind
 from smara.decisions.store import decision_terms
 from smara.messages.models import ERASED
 from smara.messages.parts import pointer_in
@@ -428,15 +430,14 @@ class Eraser:
         )
         self._database.records.remove(self._session, "code", [int(row[0]) for row in rows])
         shelves = self._session.all(
-            f"SELECT no FROM vector_shelves WHERE project_no = {int(self._project)}"
+            f"SELECT no, space_no, kind FROM vector_shelves WHERE project_no = {int(self._project)}"
         )
-        for (shelf,) in shelves:
-            self._run("DELETE FROM vector_blocks WHERE shelf_no = ?", (shelf,))
-            ends = (int(shelf) << 47, (int(shelf) + 1) << 47)
-            self._run("DELETE FROM vectors WHERE no >= ? AND no < ?", ends)
+        for no, space_no, code in shelves:
+            shelf = Shelf(no, space_no, self._project, kind=vector_kind(code))
+            self._database.vectors.erase(self._session, shelf)
         for table in reversed(TABLES):
             names = {each.name for each in columns.get(table.name, ())}
-            if "project_no" in names and table.name not in _TEXT_INDEXES:
+            if "project_no" in names and table.name not in DIVIDED:
                 self._run(f"DELETE FROM {table.name} WHERE project_no = {int(self._project)}")
         self._run(f"DELETE FROM projects WHERE no = {int(self._project)}")
 
@@ -464,9 +465,6 @@ class Eraser:
             if word in self._used:
                 return True
         return False
-
-
-_TEXT_INDEXES = ("message_index", "record_index", "code_index", "words")
 
 
 def write_receipt(
