@@ -1,5 +1,5 @@
 """``python -m bench [compare|search|processes|tasks|calls|observe|steps|hooks|watch|say|
-embed|code|decisions|copy|export|adapters|http|fleet|tenants|peers] [--small] [--large]``
+embed|code|decisions|copy|export|adapters|http|fleet|tenants|volume|peers] [--small] [--large]``
 """
 
 from __future__ import annotations
@@ -120,6 +120,10 @@ def main() -> int:
                 from bench import tenants
 
                 tenants.run(folder, report, 10 if options.small else tenants.GROWTH)
+            elif part == "volume":
+                from bench import volume
+
+                volume.run(folder, report)
             elif part == "peers":
                 from bench import peers
 

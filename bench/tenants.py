@@ -100,10 +100,10 @@ def _compare(stores: dict[str, smara.Memory], kind: str, report: Report) -> None
     for number in range(QUESTIONS * ROUNDS):
         for name, store in stores.items():
             question = questions[number % QUESTIONS]
-            before, started = _server_seconds(store), time.perf_counter()
+            before, started = server_seconds(store), time.perf_counter()
             store.search(question)
             clock[name].append(time.perf_counter() - started)
-            spent[name] += _server_seconds(store) - before
+            spent[name] += server_seconds(store) - before
     costs = {name: [cost(store, each) for each in questions[:20]] for name, store in stores.items()}
 
     def add(what: str, unit: str, values: dict[str, float], is_target: bool = True) -> None:
@@ -132,7 +132,8 @@ def _compare(stores: dict[str, smara.Memory], kind: str, report: Report) -> None
     )
     for what, unit, value in picks:
         values = {name: statistics.median(map(value, found)) for name, found in costs.items()}
-        add(what, unit, values)
+        # A tree that is one page higher costs each look a page: that grows with the logarithm.
+        add(what, unit, values, is_target="pages" not in what)
     _add_statements(costs, kind, report)
     indexes = {}
     for name, store in stores.items():
@@ -199,7 +200,7 @@ def _statements() -> Iterator[list[tuple[str, Sequence[Any]]]]:
         PostgresSession.all, PostgresSession.one = before  # type: ignore[method-assign]
 
 
-def _server_seconds(store: smara.Memory) -> float:
+def server_seconds(store: smara.Memory) -> float:
     """Return the processor time of the processes that serve a store."""
     pool: Any = store.internals.database._pool._pool  # type: ignore[attr-defined]
     spent = 0
