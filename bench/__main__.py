@@ -1,5 +1,6 @@
 """``python -m bench [compare|search|processes|tasks|calls|observe|steps|hooks|watch|say|
-embed|code|decisions|copy|export|adapters|http|fleet|tenants|volume|peers] [--small] [--large]``
+embed|code|decisions|copy|export|adapters|http|fleet|tenants|triggers|volume|
+peers] [--small] [--large]``
 """
 
 from __future__ import annotations
@@ -120,6 +121,10 @@ def main() -> int:
                 from bench import tenants
 
                 tenants.run(folder, report, 10 if options.small else tenants.GROWTH)
+            elif part == "triggers":
+                from bench import triggers
+
+                triggers.run(folder, report)
             elif part == "volume":
                 from bench import volume
 
