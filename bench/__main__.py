@@ -1,5 +1,6 @@
 """``python -m bench [compare|search|processes|tasks|calls|observe|steps|hooks|watch|say|
-embed|code|decisions|copy|export|adapters|http|fleet|peers] [--small] [--large]``
+embed|code|decisions|copy|export|adapters|http|fleet|tenants|triggers|volume|
+peers] [--small] [--large]``
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from bench.measure import Report
 _PARTS = [
     "compare", "processes", "search", "tasks", "calls", "observe", "steps", "hooks",
     "watch", "say", "embed", "code", "decisions", "copy", "export", "adapters", "http",
-    "fleet",
+    "fleet", "tenants",
 ]  # fmt: skip
 
 
@@ -116,6 +117,18 @@ def main() -> int:
                 from bench import fleet
 
                 fleet.run(folder, report)
+            elif part == "tenants":
+                from bench import tenants
+
+                tenants.run(folder, report, 10 if options.small else tenants.GROWTH)
+            elif part == "triggers":
+                from bench import triggers
+
+                triggers.run(folder, report)
+            elif part == "volume":
+                from bench import volume
+
+                volume.run(folder, report)
             elif part == "peers":
                 from bench import peers
 

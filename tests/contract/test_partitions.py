@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from smara.database.fulltext import Within
+from smara.meaning.store import VectorStore
 from tests.contract.conftest import Place
 
 pytestmark = [
@@ -44,6 +45,19 @@ def test_a_look_for_words_locks_one_partition_however_many_projects_there_are(
         locked = sorted(row[0].rstrip("0123456789") for row in session.all(_LOCKED))
     assert (len(rows), len(found)) == (1, 1)
     assert locked == ["message_index_", "record_index_", "words_"]
+
+
+def test_a_look_at_vectors_locks_one_partition(projects: list[Any]) -> None:
+    memory = projects[3]
+    memory.embeddings.embed_pending()
+    rooms = memory._rooms
+    database, store = rooms.database, VectorStore(rooms.database, rooms.scope)
+    with database.read() as session:
+        shelf = store.shelf(session, store.spaces(session)[0].no, "message")
+        rows, _ = database.vectors.scan(session, shelf)
+        assert len(database.vectors.by_rows(session, shelf, rows.tolist())) == 1
+        locked = [row[0].rstrip("0123456789") for row in session.all(_LOCKED)]
+    assert locked == ["vectors_"]
 
 
 def test_projects_of_one_partition_have_lists_of_their_own(projects: list[Any]) -> None:

@@ -12,6 +12,7 @@ import smara
 from smara.behavior.ledger import Entry
 from smara.database.fulltext import Within, no_of
 from smara.database.migrate import HEAD, migrate, migrations, schema_version
+from smara.database.vectors import Shelf
 from smara.testing import FakeClock
 from tests import postgres
 from tests.migrations.dump import schema_of
@@ -166,6 +167,41 @@ def test_text_indexes_are_divided_by_project_and_an_interrupted_move_goes_on(
         ]
         assert found == [[6, 4, 2], [5, 3, 1]]
         assert database.words.containing(session, 1, "log", 5) == ["log"]
+        assert not any(name.endswith("_whole") for name in database.tables(session))
+
+
+@pytest.mark.postgres
+def test_vectors_are_divided_by_project_and_an_interrupted_move_goes_on(
+    postgres_url, open_database
+):
+    """What is removed while they are moved does not come back."""
+    database = open_database(postgres_url)
+    migrate(database, CLOCK, target=43)
+    put_a_thread_inside(database)
+    with database.write() as session:
+        space = {"no": 1, "model_id": "m", "dims": 1, "embedder": "e", "created_at": 0}
+        insert(database, session, "vector_spaces", **space)
+        insert(database, session, "projects", no=2, id="other", name="other")
+        for no in (1, 2):
+            insert(database, session, "vector_shelves", no=no, project_no=no, space_no=1, kind=1)
+        session.run(
+            "INSERT INTO vectors SELECT (s::bigint << 47) + (n << 16), decode('01', 'hex')"
+            " FROM generate_series(1, 2) AS s, generate_series(1, 3) AS n"
+        )
+    assert migrate(database, CLOCK, target=44) == 1
+    with database.write() as session:  # a process that ended after a first part
+        session.run(
+            "WITH moved AS (DELETE FROM vectors_whole WHERE no >> 47 = 2 RETURNING *)"
+            " INSERT INTO vectors SELECT no, 2, vector FROM moved"
+        )
+        session.run("DELETE FROM messages WHERE no = 1")
+    assert migrate(database, CLOCK) == HEAD - 44
+    with database.read() as session:
+        found = [
+            database.vectors.scan(session, Shelf(no, 1, no, kind="message"))[0] >> 16
+            for no in (1, 2)
+        ]
+        assert [rows.tolist() for rows in found] == [[2, 3], [1, 2, 3]]
         assert not any(name.endswith("_whole") for name in database.tables(session))
 
 

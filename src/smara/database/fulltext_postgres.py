@@ -111,8 +111,10 @@ class PostgresFullText(_PostgresIndex):
         within: Within,
         limit: int,
         prefix: bool = False,
+        is_any: bool = False,
     ) -> list[int]:
-        query = " & ".join(quoted(within.project_no, term) for term in terms)
+        operator = " | " if is_any else " & "
+        query = operator.join(quoted(within.project_no, term) for term in terms)
         query += ":*" if prefix else ""
         conditions, values = record_conditions(within)
         scope: tuple[tuple[str, object], ...] = (

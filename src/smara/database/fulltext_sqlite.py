@@ -136,12 +136,15 @@ class SqliteFullText(_SqliteIndex):
         within: Within,
         limit: int,
         prefix: bool = False,
+        is_any: bool = False,
     ) -> list[int]:
         """Return rows with all terms, newest first, up to ``limit``.
 
-        With ``prefix`` the last term may go on.
+        With ``prefix`` the last term may go on; with ``is_any`` one of the terms is enough.
         """
-        expression = " AND ".join([quoted(term) for term in terms]) + (" *" if prefix else "")
+        operator = " OR " if is_any else " AND "
+        expression = operator.join([quoted(term) for term in terms]) + (" *" if prefix else "")
+        expression = f"({expression})" if is_any else expression
         if not within.is_only_project:
             expression += f' AND "^p{within.project_no}"'
         if within.thread_no is not None:

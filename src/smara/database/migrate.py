@@ -17,7 +17,7 @@ from smara.errors import ConflictError, SchemaTooNewError
 
 _NAME = regex(r"(\d{4})_(\w+)\.sql")
 
-HEAD = 43
+HEAD = 46
 """The number of the newest migration; kept by hand so that opening need not list the folder."""
 # The number that a store has while a copy is written into it: half a store must not be used.
 COPYING = 1_000_000
@@ -56,9 +56,19 @@ def migrate(database: Database, clock: Clock, target: int = HEAD) -> int:
     if version >= target:
         return 0
     taken = 0
-    if database.kind == "postgres" and 0 < version < MOVED <= target:
-        taken = migrate(database, clock, MOVED - 1)
-        move_rows(database, lambda session: schema_version(database, session) >= MOVED)
+    for moved in MOVED:
+        if database.kind == "postgres" and 0 < version < moved <= target:
+            taken += _take_steps(database, clock, moved - 1)
+            move_rows(
+                database,
+                moved,
+                lambda session, moved=moved: schema_version(database, session) >= moved,  # type: ignore[misc]
+            )
+    return taken + _take_steps(database, clock, target)
+
+
+def _take_steps(database: Database, clock: Clock, target: int) -> int:
+    """Take the steps up to a number in one transaction; return how many."""
     with database.write() as session:
         if database.kind == "postgres":
             session.run(database.lock_statement)
@@ -80,7 +90,7 @@ def migrate(database: Database, clock: Clock, target: int = HEAD) -> int:
             )
             if database.kind == "sqlite":
                 session.run(f"PRAGMA user_version = {step.number}")
-    return taken + len(steps)
+    return len(steps)
 
 
 def schema_version(database: Database, session: Session) -> int:

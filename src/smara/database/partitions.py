@@ -1,7 +1,7 @@
-"""Move PostgreSQL's text indexes into tables divided by project.
+"""Divide PostgreSQL's large tables by project, and move former ones into them.
 
 A large table is moved in many transactions: a process that ends meanwhile leaves the rest to the
-next one. Step 41 of the migrations makes the tables; step 42 moves what is left.
+next one. The step before makes the tables; the one named here moves what is left.
 """
 
 from __future__ import annotations
@@ -14,32 +14,41 @@ from smara.database.session import Session
 if TYPE_CHECKING:
     from smara.database.postgres import PostgresDatabase
 
-MOVED = 42
-"""The step before which rows are moved."""
+DIVIDED = ("message_index", "record_index", "code_index", "words", "vectors")
+"""The tables of PostgreSQL that are divided by project."""
 _TERMS = "array_to_tsvector(terms_of_project(project_no, tsvector_to_array(terms)))"
-_RECORD_TERMS = f"kind, no, piece, project_no, head, body, {_TERMS}"
+_RECORD_TERMS = f"SELECT kind, no, piece, project_no, head, body, {_TERMS} FROM moved"
 _MOVES = {
-    "message_index": "no, chunk, project_no, thread_no, resource, role, prose, code, " + _TERMS,
-    "record_index": _RECORD_TERMS,
-    "code_index": _RECORD_TERMS,
-    "words": "project_no, word, terms_of_project(project_no, trigrams)",
+    42: {
+        "message_index": "SELECT no, chunk, project_no, thread_no, resource, role, prose, code,"
+        f" {_TERMS} FROM moved",
+        "record_index": _RECORD_TERMS,
+        "code_index": _RECORD_TERMS,
+        "words": "SELECT project_no, word, terms_of_project(project_no, trigrams) FROM moved",
+    },
+    45: {
+        "vectors": "SELECT m.no, s.project_no, m.vector FROM moved m JOIN vector_shelves s"
+        " ON s.no = m.no >> 47"
+    },
 }
+MOVED = tuple(_MOVES)
+"""The steps before which rows are moved."""
 _MOVED_ROWS = 5_000
 
 
-def move_rows(database: PostgresDatabase, is_moved: Callable[[Session], bool]) -> None:
-    """Move all rows, unless another process was faster."""
-    for table, columns in _MOVES.items():
+def move_rows(database: PostgresDatabase, step: int, is_moved: Callable[[Session], bool]) -> None:
+    """Move all rows of a step, unless another process was faster."""
+    for table, source in _MOVES[step].items():
         count = 1
         while count:
             with database.write(is_derived=True) as session:
                 session.run(database.lock_statement)
-                count = 0 if is_moved(session) else _move_batch(session, table, columns)
+                count = 0 if is_moved(session) else _move_batch(session, table, source)
 
 
-def _move_batch(session: Session, table: str, columns: str) -> int:
+def _move_batch(session: Session, table: str, source: str) -> int:
     return session.run(
         f"WITH batch AS (SELECT ctid FROM {table}_whole LIMIT {_MOVED_ROWS}), moved AS"
         f" (DELETE FROM {table}_whole w USING batch WHERE w.ctid = batch.ctid RETURNING w.*)"
-        f" INSERT INTO {table} SELECT {columns} FROM moved ON CONFLICT DO NOTHING"
+        f" INSERT INTO {table} {source} ON CONFLICT DO NOTHING"
     )

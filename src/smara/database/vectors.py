@@ -66,7 +66,10 @@ class Shelf:
     @property
     def condition(self) -> str:
         """The shelf as a condition without values, as an index needs it."""
-        return f"no BETWEEN {self.base} AND {self.base + LAST_ROW}"
+        return (
+            f"project_no = {int(self.project_no)}"
+            f" AND no BETWEEN {self.base} AND {self.base + LAST_ROW}"
+        )
 
     @property
     def record_bits(self) -> int:
@@ -175,6 +178,8 @@ class TableVectors:
 
     stamps_removals: ClassVar[bool] = False
     """Whether a block has a new stamp as soon as one of its records is removed."""
+    in_project: ClassVar[str] = ""
+    """A condition for rows ``v`` of a table that is divided by project."""
 
     def put(self, session: Session, shelf: Shelf, records: Mapping[int, Sequence[bytes]]) -> None:
         """Replace the vectors of whole records; none removes them.
@@ -183,17 +188,18 @@ class TableVectors:
         """
         if not records:
             return
+        wall = self._wall(shelf)
         session.run_many(
-            "DELETE FROM vectors WHERE no BETWEEN ? AND ?",
+            f"DELETE FROM vectors AS v WHERE v.no BETWEEN ? AND ?{wall}",
             [
                 (shelf.base + first, shelf.base + last)
                 for first, last in map(shelf.rows_of, sorted(records))
             ],
         )
         session.run_many(
-            "INSERT INTO vectors (no, vector) VALUES (?, ?)",
+            self._INSERT,
             [
-                (shelf.base + row, stored)
+                (shelf.base + row, stored, *((shelf.project_no,) if wall else ()))
                 for no, pieces in sorted(records.items())
                 for row, stored in enumerate(pieces, shelf.rows_of(no)[0])
             ],
@@ -249,10 +255,11 @@ class TableVectors:
 
         The blocks go with the last.
         """
-        first, last = shelf.base, shelf.base + LAST_ROW
+        first, last, wall = shelf.base, shelf.base + LAST_ROW, self._wall(shelf)
         taken = session.run(
-            "DELETE FROM vectors WHERE no BETWEEN ? AND (SELECT max(n.no) FROM"
-            " (SELECT no FROM vectors WHERE no BETWEEN ? AND ? ORDER BY no LIMIT ?) AS n)",
+            "DELETE FROM vectors AS v WHERE v.no BETWEEN ? AND (SELECT max(n.no) FROM"
+            f" (SELECT v.no FROM vectors v WHERE v.no BETWEEN ? AND ?{wall} ORDER BY v.no LIMIT ?)"
+            f" AS n){wall}",
             (first, first, last, limit),
         )
         if taken < limit:
@@ -279,14 +286,38 @@ class TableVectors:
         import numpy as np
 
         found = session.all(
-            "SELECT no, vector FROM vectors WHERE no BETWEEN ? AND ? AND length(vector) > 0 ORDER "
-            "BY no",
+            f"SELECT v.no, v.vector FROM vectors v WHERE v.no BETWEEN ? AND ?{self._wall(shelf)}"
+            " AND length(v.vector) > 0 ORDER BY v.no",
             (shelf.base + first, shelf.base + last),
         )
         if not found:
             return np.empty(0, dtype=np.int64), np.empty((0, 0), dtype=np.int8)
         numbers, stored = zip(*found, strict=True)
         return np.array(numbers, dtype=np.int64) - shelf.base, decode(stored, len(stored[0]))
+
+    def erase(self, session: Session, shelf: Shelf) -> None:
+        """Remove a shelf's vectors and blocks at once."""
+        session.run("DELETE FROM vector_blocks WHERE shelf_no = ?", (shelf.no,))
+        session.run(
+            f"DELETE FROM vectors AS v WHERE v.no BETWEEN ? AND ?{self._wall(shelf)}",
+            (shelf.base, shelf.base + LAST_ROW),
+        )
+
+    def of_record(self, session: Session, shelf: Shelf, no: int) -> list[bytes]:
+        """Return the vectors of one record, piece by piece."""
+        first, last = shelf.rows_of(no)
+        rows = session.all(
+            f"SELECT v.vector FROM vectors v WHERE v.no BETWEEN ? AND ?{self._wall(shelf)}"
+            " ORDER BY v.no",
+            (shelf.base + first, shelf.base + last),
+        )
+        return [bytes(row[0]) for row in rows]
+
+    _INSERT: ClassVar[str] = "INSERT INTO vectors (no, vector) VALUES (?, ?)"
+
+    def _wall(self, shelf: Shelf) -> str:
+        """The condition that names the project of a shelf, so that its part alone is read."""
+        return self.in_project.replace(":project", str(int(shelf.project_no)))
 
     def make_block(self, session: Session, shelf: Shelf, block: int, stamp: int = 0) -> Block:
         """Compute a block from its vectors without writing."""
@@ -359,6 +390,9 @@ _CANDIDATES = 200
 class PostgresVectors(TableVectors):
     """Rows that are locked are skipped; lists go as arrays."""
 
+    in_project = " AND v.project_no = :project"
+    _INSERT = "INSERT INTO vectors (no, vector, project_no) VALUES (?, ?, ?)"
+
     def __init__(self, indexed_from: int = INDEXED_FROM) -> None:
         self._indexed_from = indexed_from
 
@@ -402,7 +436,8 @@ class PostgresVectors(TableVectors):
 
     def by_rows(self, session: Session, shelf: Shelf, rows: Sequence[int]) -> dict[int, bytes]:
         found = session.all(
-            "SELECT no, vector FROM vectors WHERE no = ANY(?::bigint[])",
+            "SELECT v.no, v.vector FROM vectors v WHERE v.no = ANY(?::bigint[])"
+            f"{self._wall(shelf)}",
             ([shelf.base + row for row in rows],),
         )
         return {no - shelf.base: bytes(stored) for no, stored in found if stored}
@@ -435,6 +470,12 @@ class PostgresVectors(TableVectors):
                 or self._has_index(session, shelf)
             ):
                 return False
+            # Beside writers an index can be made on one part, not on all at once.
+            part = session.one(
+                f"SELECT tableoid::regclass::text FROM vectors WHERE {shelf.condition} LIMIT 1"
+            )
+            if part is None:
+                return False
         # The index keeps its own copy of the vectors in the form it needs; the table has no column
         # of it, so that it is the same with and without the extension.
         function = (
@@ -450,7 +491,7 @@ class PostgresVectors(TableVectors):
             session.run(f"DROP INDEX IF EXISTS {shelf.index_name}")
         form = f"{database.schema}.vector_of(vector)::{where}.halfvec({int(dims)})"
         statement = (
-            f"CREATE INDEX CONCURRENTLY {shelf.index_name} ON {database.schema}.vectors"
+            f"CREATE INDEX CONCURRENTLY {shelf.index_name} ON {database.schema}.{part[0]}"
             f" USING hnsw (({form}) {where}.halfvec_cosine_ops) WHERE {shelf.condition}"
         )
         with database.autocommit() as session:

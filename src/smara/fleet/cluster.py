@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from smara.config import Settings
+from smara.database.partitions import DIVIDED
 from smara.database.servers import ServerPool, is_pooled, split_schema
 from smara.doctor import Finding
 from smara.environment import store_file
@@ -13,8 +14,6 @@ from smara.errors import SmaraError
 from smara.fleet.queue import QueueCount, find_queue
 from smara.memory import Memory, open_memory
 
-DIVIDED = ("message_index", "record_index", "code_index", "words")
-"""The tables that are divided by project."""
 _WAITING_SECONDS = 600.0
 _LAG_BYTES = 64 * 2**20
 _CHECK_SECONDS = 5.0
@@ -112,7 +111,7 @@ def _partitions(memory: Memory) -> Iterator[Finding]:
         yield Finding(
             "partitions",
             "warning",
-            f"Not all text indexes are divided by project: {', '.join([*missing, *moving])}.",
+            f"Not all large tables are divided by project: {', '.join([*missing, *moving])}.",
             advice="Open the store once with this release; it moves what is left.",
         )
     else:

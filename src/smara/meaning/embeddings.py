@@ -296,7 +296,7 @@ class Embeddings:
             orphans = session.all(
                 store.sql(
                     f"SELECT DISTINCT (v.no - ?) >> {int(bits)} FROM vectors v"
-                    " WHERE v.no BETWEEN ? AND ? AND NOT EXISTS (SELECT 1 FROM"
+                    f" WHERE v.no BETWEEN ? AND ?{vectors.in_project} AND NOT EXISTS (SELECT 1 FROM"
                     f" {table} r WHERE r.project_no = :project"
                     f" AND r.no = (v.no - ?) >> {int(bits)})"
                 ),
@@ -305,7 +305,8 @@ class Embeddings:
             missing = session.all(
                 store.sql(
                     f"SELECT r.no FROM {table} r WHERE r.project_no = :project AND NOT EXISTS"
-                    f" (SELECT 1 FROM vectors v WHERE v.no = ? + (r.no << {int(bits)}))"
+                    f" (SELECT 1 FROM vectors v WHERE v.no = ? + (r.no << {int(bits)})"
+                    f"{vectors.in_project})"
                     " AND NOT EXISTS (SELECT 1 FROM embedding_queue q"
                     " WHERE q.project_no = r.project_no"
                     " AND q.space_no IN (0, ?) AND q.kind = ? AND q.no = r.no)"

@@ -182,7 +182,8 @@ class EmbeddingQueue:
             table, bits = TABLES[walk.kind], shelf.record_bits
             statement = (
                 f"SELECT r.no FROM {table} r WHERE r.project_no = :project AND r.no < ?"
-                f" AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.no = ? + (r.no << {bits}))"
+                f" AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.no = ? + (r.no << {bits})"
+                f"{self._store.database.vectors.in_project})"
                 " AND NOT EXISTS (SELECT 1 FROM embedding_failures f"
                 " WHERE f.project_no = r.project_no"
                 " AND f.space_no = ? AND f.kind = ? AND f.no = r.no)"

@@ -20,7 +20,9 @@ from smara.core.terms import expand
 from smara.core.text import analyze_chunks, words
 from smara.database.database import Database, Session, marks, parts
 from smara.database.fulltext import IndexRow, RecordKind, Within, row_of, terms_of
+from smara.database.partitions import DIVIDED
 from smara.database.project_store import Tombstones
+from smara.database.vectors import Shelf, vector_kind
 from smara.decisions.store import decision_terms
 from smara.messages.models import ERASED
 from smara.messages.parts import pointer_in
@@ -50,7 +52,7 @@ _ACTORS = (
 _NAMED = ("message_id", "observation_id")
 _KEYS = ("message", "observation", "session")
 """Kinds of keys by which a memory is found from its sources."""
-_WITNESSES, _MOST_WITNESSES = 20, 5_000
+_WITNESSES, _MOST_WITNESSES, _MOST_ROWS = 20, 5_000, 200
 
 
 class Eraser:
@@ -64,6 +66,8 @@ class Eraser:
         self._project = int(scope.project_no)
         self._used: set[str] = set()
         """Words of messages that stay."""
+        self._unused: set[str] = set()
+        """Words that only messages had that went."""
         self._is_indexed = True
         """True until the messages that go are out of the index."""
 
@@ -126,6 +130,8 @@ class Eraser:
         for no in sorted(self._walk.numbers("behavior_signals", "no", signals)):
             name_signal(store, self._session, no, judge_lesson(store, self._session, no))
         self._put_shells(shells)
+        if not is_project:
+            self._look_for(vocabulary)
         gone = [each for each in vocabulary if is_project or not self._is_used(each)]
         if gone:
             self._database.words.remove(self._session, self._project, gone)
@@ -428,15 +434,14 @@ class Eraser:
         )
         self._database.records.remove(self._session, "code", [int(row[0]) for row in rows])
         shelves = self._session.all(
-            f"SELECT no FROM vector_shelves WHERE project_no = {int(self._project)}"
+            f"SELECT no, space_no, kind FROM vector_shelves WHERE project_no = {int(self._project)}"
         )
-        for (shelf,) in shelves:
-            self._run("DELETE FROM vector_blocks WHERE shelf_no = ?", (shelf,))
-            ends = (int(shelf) << 47, (int(shelf) + 1) << 47)
-            self._run("DELETE FROM vectors WHERE no >= ? AND no < ?", ends)
+        for no, space_no, code in shelves:
+            shelf = Shelf(no, space_no, self._project, kind=vector_kind(code))
+            self._database.vectors.erase(self._session, shelf)
         for table in reversed(TABLES):
             names = {each.name for each in columns.get(table.name, ())}
-            if "project_no" in names and table.name not in _TEXT_INDEXES:
+            if "project_no" in names and table.name not in DIVIDED:
                 self._run(f"DELETE FROM {table.name} WHERE project_no = {int(self._project)}")
         self._run(f"DELETE FROM projects WHERE no = {int(self._project)}")
 
@@ -447,10 +452,39 @@ class Eraser:
         texts = (from_storable(text) for text, layout in rows if pointer_in(layout) is None)
         return sorted({word for text in texts for word in words(text)})
 
+    def _look_for(self, vocabulary: Sequence[str]) -> None:
+        """Find out which words messages that stay have, many in one statement."""
+        for part in parts(vocabulary):
+            terms: dict[str, str] = {}
+            for word in part:
+                if word not in self._used:
+                    terms[word] = expand(word).terms[0].text
+            while terms:
+                rows = self._database.fulltext.match(
+                    self._session,
+                    sorted(set(terms.values())),
+                    Within(self._project),
+                    _MOST_ROWS,
+                    is_any=True,
+                )
+                self._use({row >> 16 for row in rows})
+                found = [word for word in terms if word in self._used]
+                if len(rows) < _MOST_ROWS:  # every row that has one of them was read
+                    self._unused.update(word for word in terms if word not in self._used)
+                    break
+                if not found:  # a term is shared by several words; each is asked for by itself
+                    break
+                for word in found:
+                    del terms[word]
+
+    def _use(self, numbers: Iterable[int]) -> None:
+        for (text,) in self._walk.among("messages", "no", numbers, "t.raw_content"):
+            self._used.update(words(from_storable(text)))
+
     def _is_used(self, word: str) -> bool:
         """Return True if a message that stays has a word."""
-        if word in self._used:
-            return True
+        if word in self._used or word in self._unused:
+            return word in self._used
         within, terms = Within(self._project), [expand(word).terms[0].text]
         gone = self._walk.rows["messages"] if self._is_indexed else set()
         most = _WITNESSES + min(len(gone), _MOST_WITNESSES)
@@ -458,15 +492,10 @@ class Eraser:
         for no in dict.fromkeys(row >> 16 for row in rows):
             if no in gone:
                 continue
-            # Its other words are asked for too, as a rule.
-            for (text,) in self._walk.among("messages", "no", [no], "t.raw_content"):
-                self._used.update(words(from_storable(text)))
+            self._use([no])  # its other words are asked for too, as a rule
             if word in self._used:
                 return True
         return False
-
-
-_TEXT_INDEXES = ("message_index", "record_index", "code_index", "words")
 
 
 def write_receipt(

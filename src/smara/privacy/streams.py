@@ -206,6 +206,41 @@ class WordStream(Stream):
 
 
 @dataclass
+class VectorStream(Stream):
+    """The vectors, each with its project, by which PostgreSQL divides them."""
+
+    where: str
+    name = "vectors"
+    label = "vectors"
+
+    def read(self, database: Database, session: Session, after: int = 0) -> Iterator[Row]:
+        if database.kind == "sqlite":
+            yield from session.each(
+                "SELECT t.no, t.vector, s.project_no FROM vectors t CROSS JOIN vector_shelves s"
+                f" ON s.no = t.no >> {ROW_BITS} WHERE t.no > {int(after)}"
+                f" AND s.project_no {self.where} ORDER BY t.no"
+            )
+        else:
+            yield from session.each(
+                "SELECT t.no, t.vector, t.project_no FROM vectors t"
+                f" WHERE t.no > {int(after)} AND t.project_no {self.where} ORDER BY t.no"
+            )
+
+    def write(
+        self, database: Database, session: Session, rows: Sequence[Row], is_new: bool = False
+    ) -> None:
+        if database.kind == "postgres":
+            load(session, self.name, ("no", "vector", "project_no"), rows)
+        else:
+            session.run_many(
+                "INSERT INTO vectors (no, vector) VALUES (?, ?)", [row[:2] for row in rows]
+            )
+
+    def remove(self, database: Database, session: Session, rows: Sequence[Row]) -> None:
+        session.run_many("DELETE FROM vectors WHERE no = ?", [row[:1] for row in rows])
+
+
+@dataclass
 class MessageTermsStream(Stream):
     """The terms of messages in the full-text index."""
 
@@ -379,6 +414,9 @@ def streams(
         if spec.name in ("record_index", "code_index"):
             found.append(RecordTermsStream(spec.name, projects))
             continue
+        if spec.name == "vectors":
+            found.append(VectorStream(some))
+            continue
         shared = {each.name for each in columns[spec.name]} & {
             each.name for each in there[spec.name]
         }
@@ -401,6 +439,4 @@ def _where(table: str, columns: set[str], some: str) -> str:
     shelves = f"SELECT s.no FROM vector_shelves s WHERE s.project_no {some}"
     if table == "vector_blocks":
         return f"t.shelf_no IN ({shelves})"
-    if table == "vectors":
-        return f"(t.no >> {ROW_BITS}) IN ({shelves})"
     return "1 = 1"

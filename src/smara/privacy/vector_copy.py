@@ -81,11 +81,6 @@ class VectorCopy:
     def _read(self, shelf: Shelf, pairs: Mapping[int, int]) -> dict[int, list[bytes]]:
         found: dict[int, list[bytes]] = {}
         for no in sorted(pairs):
-            first, last = shelf.rows_of(no)
-            rows = self._session.all(
-                "SELECT vector FROM vectors WHERE no BETWEEN ? AND ? ORDER BY no",
-                (shelf.base + first, shelf.base + last),
-            )
-            if rows:
-                found[no] = [bytes(row[0]) for row in rows]
+            if pieces := self._source.database.vectors.of_record(self._session, shelf, no):
+                found[no] = pieces
         return found

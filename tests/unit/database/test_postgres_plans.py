@@ -108,3 +108,27 @@ def test_an_everyday_call_reads_no_large_table_from_end_to_end(large, what):
             session.one("SELECT pg_stat_force_next_flush()")
     after = _scans(large)
     assert {table: rows for table in before if (rows := after[table] - before[table]) > FEW} == {}
+
+
+SMALL = {
+    "plan to erase it": lambda memory: memory.privacy.plan_erase(is_project=True),
+    "embed it": lambda memory: memory.embeddings.embed_pending(),
+}
+
+
+@pytest.mark.parametrize("what", SMALL)
+def test_a_small_project_beside_a_large_one_reads_its_own_messages(large, what):
+    from smara.testing import HashEmbedder
+
+    settings = {"embedding_model": HashEmbedder(), "embed_in_background": False}
+    with smara.open(large, project="small", **settings) as memory:
+        memory.messages.add(thread_id="t", role="user", content="alone")
+        SMALL[what](memory)
+        with memory.internals.database.read() as session:
+            session.one("SELECT pg_stat_force_next_flush()")
+    before = _scans(large)
+    with smara.open(large, project="small", **settings) as memory:
+        SMALL[what](memory)
+        with memory.internals.database.read() as session:
+            session.one("SELECT pg_stat_force_next_flush()")
+    assert _scans(large)["messages"] - before["messages"] <= FEW

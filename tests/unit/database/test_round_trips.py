@@ -70,3 +70,31 @@ def test_an_everyday_call_waits_for_the_server_only_so_often(memory, monkeypatch
     )
     call(memory)
     assert len(waits) <= most
+
+
+def test_rare_words_of_what_goes_are_looked_for_together(monkeypatch):
+    """A round of retention removes messages with thousands of words of their own."""
+    import psycopg
+
+    from tests.postgres import fresh_schema
+
+    with fresh_schema() as url, _open(url) as memory:
+        for number in range(4):
+            text = " ".join(f"own{number}x{each}" for each in range(60))
+            memory.messages.add(thread_id=f"t{number}", role="user", content=f"{text} shared")
+        looks = []
+        execute = psycopg.Connection.execute
+        monkeypatch.setattr(
+            psycopg.Connection,
+            "execute",
+            lambda self, sql, *values, **more: (
+                looks.append(sql) if "terms @@" in str(sql) else None,
+                execute(self, sql, *values, **more),
+            )[1],
+        )
+        memory.privacy.erase(threads=["t0", "t1"])
+        assert 0 < len(looks) <= 6
+        with memory.internals.database.read() as session:
+            left = {row[0] for row in session.all("SELECT word FROM words")}
+        assert {"own2x1", "shared"} <= left
+        assert not [word for word in left if word.startswith(("own0", "own1"))]

@@ -16,6 +16,7 @@ from smara.database.vectors import (
     vector_code,
     vector_kind,
 )
+from tests.rows import insert
 
 
 def random_vectors(count: int, dims: int, seed: int = 7) -> np.ndarray:
@@ -70,10 +71,9 @@ def test_a_block_knows_its_rows_from_its_first_on(database):
     shelf = Shelf(1, 1, 1, kind="message")
     stored = np.ones(64, dtype=np.int8).tobytes()
     with database.write() as session:
-        session.run_many(
-            "INSERT INTO vectors (no, vector) VALUES (?, ?)",
-            [(shelf.base + row, stored) for row in ((256 << 16) + 1, 300 << 16)],
-        )
+        for row in ((256 << 16) + 1, 300 << 16):
+            project = {"project_no": 1} if database.kind == "postgres" else {}
+            insert(database, session, "vectors", no=shelf.base + row, vector=stored, **project)
         block = database.vectors.make_block(session, shelf, 1, stamp=9)
     assert np.frombuffer(block.offsets, dtype=np.uint32).tolist() == [1, 44 << 16]
     assert (block.block, block.stamp, len(block.signs)) == (1, 9, 16)
