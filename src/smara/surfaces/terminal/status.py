@@ -64,7 +64,8 @@ def currency_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         if found[kind]["waiting"]
     ]
     if waiting:
-        lines.append(("waiting", f"{' and '.join(waiting)}; `smara worker --once` does them"))
+        hint = "" if found["reading"] else "; `smara worker --once` does them"
+        lines.append(("waiting", f"{' and '.join(waiting)}{hint}"))
     return lines
 
 
@@ -85,7 +86,7 @@ def status_command(call: Invocation, has_retention: bool) -> Reply:
     yield status
     store, tasks, noted = status["store"], status["tasks"], status["observations"]
     memories = status["memories"]
-    review = f", {memories['toReview']:,} to review" if memories["toReview"] else ""
+    review = f", {memories['toReview']:,} of them to review" if memories["toReview"] else ""
     waiting = (
         f"; {output.count(noted['threadsWaiting'], 'thread')} waiting for the model "
         "(see `smara observations failures`)"
@@ -109,7 +110,7 @@ def status_command(call: Invocation, has_retention: bool) -> Reply:
             f"{noted['total']:,} ({noted['active']:,} active), "
             f"{output.count(noted['generations'], 'reflection')}{waiting}",
         ),
-        ("memories", f"{memories['active']:,} in force{review}"),
+        ("memories", f"{memories['active']:,}{review}"),
         *currency_lines(status["currency"]),
         ("models", models_line(status["models"])),
         ("store", store["path"]),
