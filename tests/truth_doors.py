@@ -347,8 +347,8 @@ class Doors:
             "tasks": f"{tasks(f'NOT {closed}')} unfinished ({tasks(running)} in progress, "
             f"{tasks(ready)} ready, {tasks(blocked)} blocked), {tasks(closed)} closed",
             "observations": f"{notes:,} ({count['active']} active), 0 reflections",
-            "memories": f"{count['in force']} in force"
-            + (f", {waits:,} to review" if waits else ""),
+            "memories": f"{count['in force']}"
+            + (f", {waits:,} of them to review" if waits else ""),
             **self._currency(),
             "models": "offline",
             "store": str(self.store),

@@ -549,7 +549,7 @@ LIES = {
     ),
     "status": (
         ("messages\t6", "messages\t7"), ("1 ready", "2 ready"), ("1 blocked", "0 blocked"),
-        ("in force", "lost"), ("offline", "claude"), ("threads\t3", "threads\t4"),
+        ("memories\t", "memories\t9"), ("offline", "claude"), ("threads\t3", "threads\t4"),
         ("for ever", "30 days"), ("180 days", "18 days"), ("7 of 13", "8 of 13"),
         ("code\t1 file", "code\t2 files"),
         ("1 file indexed, current", "1 file indexed, 1 file behind"),

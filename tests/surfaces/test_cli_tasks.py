@@ -216,6 +216,30 @@ def test_release_gives_back_and_hands_over(store):
     assert data("release", "t-sign") == freed, "nobody holds it"
 
 
+def test_hand_over_to_the_beginning_of_a_session_is_held_by_that_session(store):
+    session = "16f3ed76-9fb5-48c7-92b8-e0282f3d1125"
+    smara("messages", "add", "--thread", session, "--role", "user", "--content", "Sign them")
+    assert data("release", "t-sign", "--to", "16f3ed76")["sessionId"] == session
+    assert data("claim", "t-sign", "--session", session)["sessionId"] == session
+    assert (
+        data("close", "t-sign", "--summary", "done", "--session", "16f3ed76")["status"] == "closed"
+    )
+
+
+def test_hand_over_to_a_session_that_was_never_seen_says_so(store):
+    handed = smara("tasks", "release", "t-sign", "--to", "nosuch")
+    assert handed.code == 0
+    assert "No session 'nosuch' was seen here yet." in handed.err
+
+
+def test_person_is_told_how_to_take_a_task_back_from_a_session(store):
+    tasks("claim", "t-sign", "--session", "s-1")
+    assert "`smara tasks release t-sign --force`" in fails(
+        4, "close", "t-sign", "--summary", "done"
+    )
+    assert "--force" not in fails(4, "close", "t-sign", "--summary", "done", "--session", "s-2")
+
+
 def test_actor_and_session_come_from_the_environment_too(store, monkeypatch):
     monkeypatch.setenv("SMARA_ACTOR", "claude")
     monkeypatch.setenv("SMARA_SESSION", "s-9")

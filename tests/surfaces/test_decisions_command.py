@@ -33,7 +33,8 @@ def shown_id() -> str:
 
 def test_update_says_what_was_read_and_found(talks):
     assert lines("decisions", "list") == [
-        "No decisions yet. `smara decisions update` reads the sessions."
+        "No decision was found in the sessions that were read. `smara decisions update`",
+        "reads new ones.",
     ]
     assert "Read 4 sessions: 2 new decisions, 1 superseded." in lines("decisions", "update")
     assert "Read 0 sessions: 0 new decisions, 0 superseded." in lines("decisions", "update")

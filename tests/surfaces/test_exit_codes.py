@@ -13,7 +13,7 @@ import pytest
 from smara.database.migrate import HEAD
 from smara.memory import Memory
 from smara.surfaces.cli.app import ELSEWHERE
-from tests.surfaces.shell import Said, smara, spawn
+from tests.surfaces.shell import Said, on_terminal, plain, smara, spawn
 
 ADD = ("messages", "add", "--thread", "login", "--role", "user", "--content", "hello")
 
@@ -46,6 +46,9 @@ def test_bug_is_1_and_asks_for_a_report_without_telling_a_secret(store, monkeypa
     [
         (["frobnicate"], ["No such command 'frobnicate'", "smara --help"]),
         (["forget", "m-1"], ["No such command 'forget'", "`smara memories forget`"]),
+        (["serach", "x"], ["Did you mean `smara search`? `smara --help` shows how."]),
+        (["memory", "list"], ["Did you mean `smara memories`?"]),
+        (["tasks", "lst"], ["Did you mean `smara tasks list`? `smara tasks --help`"]),
         (["undo"], ["`smara tasks undo`", "`smara setup AGENT --remove`"]),
         (["search"], ["Missing argument 'QUERY'", "smara search --help"]),
         (["search", "x", "--nope"], ["--nope", "smara search --help"]),
@@ -58,6 +61,7 @@ def test_bug_is_1_and_asks_for_a_report_without_telling_a_secret(store, monkeypa
         ),
         (["compact"], ["--thread", "--undo"]),
         (["completion", "tcsh"], ["tcsh", "'fish'"]),
+        (["completion"], ["Choose from: bash, zsh, fish, powershell. `smara completion"]),
         (["status", "--db", ""], ["--db is empty"]),
         (["--project", "", "status"], ["--project is empty"]),
         (["import", "."], ["a folder without transcripts"]),
@@ -176,3 +180,11 @@ def test_what_is_named_instead_of_an_unknown_command_exists(store, name):
     said = smara(*[word for word in words if not word.startswith("--")], "--help")
     assert said.code == 0, said.err
     assert all(word in said.out for word in words if word.startswith("--"))
+
+
+def test_message_on_a_terminal_breaks_between_words(store):
+    said = plain(on_terminal("search", "x", "--limt", "3").out)
+    assert max(map(len, said.splitlines())) <= 80
+    assert " ".join(said.split()).endswith(
+        "Did you mean '--limit'? `smara search --help` shows how."
+    )

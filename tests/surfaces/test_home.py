@@ -70,6 +70,29 @@ def test_status_says_how_far_code_and_history_are_behind(db, tmp_path, monkeypat
     assert "code\t1 file indexed, 2 files behind" in smara().out
 
 
+def test_outside_of_a_repository_init_is_about_the_folder(db, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "Next  smara init  remember this folder" in smara().out
+    subprocess.run(["git", "init", "-q"], check=True)
+    assert "Next  smara init  set up this repository" in smara().out
+
+
+def test_history_is_not_called_current_without_git(db, tmp_path, monkeypatch):
+    subprocess.run(["git", "init", "-q", str(tmp_path / "shop")], check=True)
+    monkeypatch.chdir(tmp_path / "shop")
+    assert smara("code", "index").code == 0
+    monkeypatch.setenv("PATH", str(tmp_path))
+    said = smara("status")
+    assert "history\t0 commits; git is not on the PATH, so newer ones are not seen" in said.out
+    assert smara("status", "--json").data["currency"]["commits"]["behind"] is None
+
+
+@pytest.mark.parametrize("columns", [50, 80])
+def test_next_steps_fit_the_terminal(store, columns):
+    seen = plain(on_terminal(columns=columns).out)
+    assert max(map(len, seen.splitlines())) <= columns
+
+
 def test_status_lists_the_retention_of_each_kind_only_on_request(store):
     short, long = smara("status"), smara("status", "--retention")
     assert "7 of 13 kinds have a limit" in short.out

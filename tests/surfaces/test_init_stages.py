@@ -51,6 +51,7 @@ def test_in_the_background_the_prompt_is_back_and_the_process_ends_by_itself(wor
     said = spawn("init", "--yes", "--background")
     assert (said.code, said.err) == (0, "")
     assert "Reading in the background (just started)" in said.out
+    assert "smara import" not in said.out, "the sessions are being read already"
     for _ in range(MANY):
         now = currency()
         if now["code"]["state"] == "ready" and now["reading"] is None:

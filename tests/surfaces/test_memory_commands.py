@@ -268,6 +268,14 @@ def test_edit_changes_what_is_named(known):
     assert (said.code, "--text" in said.err) == (2, True)
 
 
+def test_edit_says_that_a_quarantined_memory_still_waits_for_a_persons_word(known):
+    edit = ("memories", "edit", known["fetched"], "--text", "The parser reads spaces alone")
+    said = plain(smara(*edit, is_seen=True).out)
+    assert f"`smara memories verify {known['fetched']}`" in " ".join(said.split())
+    taught = smara("memories", "edit", known["taught"], "--text", "Use uv", is_seen=True)
+    assert "verify" not in taught.out
+
+
 def test_add_is_for_scripts_and_follows_the_rules_of_agents(db):
     said = smara(
         "memories",

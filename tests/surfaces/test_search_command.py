@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import smara as library
+from tests.contract.test_commits import REASON, RETRY, Repository
 from tests.surfaces.conftest import SCHEMA
 from tests.surfaces.shell import on_terminal, plain, smara, spawn
 
@@ -167,6 +168,25 @@ def test_explain_says_the_reasons_and_the_score_of_every_hit(store):
     scores = [line for line in lines if line.startswith("   score: relevance ")]
     assert len(heads) == len(reasons) == len(scores) > 0
     assert ": words " in scores[0]
+
+
+@pytest.mark.parametrize("columns", [50, 80])
+def test_explained_hits_fit_the_terminal_and_break_between_words(store, columns):
+    seen = plain(on_terminal("search", "LoginSchema", "--explain", columns=columns).out)
+    assert max(map(len, seen.splitlines())) <= columns
+    assert "score: relevance" in seen
+
+
+def test_a_commit_has_a_short_name_on_a_terminal_and_its_whole_one_in_a_pipe(
+    db, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    repository = Repository(tmp_path)
+    name = repository.commit(REASON, retry__py=RETRY.format(7))
+    assert smara("commits", "update").code == 0
+    asked = ("search", "retry", "--source", "commits")
+    assert f"commit · {name} ·" in smara(*asked).out
+    assert f"commit · {name[:9]} ·" in plain(on_terminal(*asked).out)
 
 
 def test_without_explain_no_score_line_is_printed(store):

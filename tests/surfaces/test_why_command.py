@@ -142,3 +142,29 @@ def test_why_of_a_file_cites_the_sessions_that_edited_it_and_the_failures_of_its
     assert "Edited in sessions\n  monday:1  just now\n" in seen
     assert "Its tests failed\n  monday:4  just now\n      tests/test_cart.py::test_tax\n" in seen
     assert smara("why", "src/till.py", "--json").data["sessions"] == []
+
+
+def test_why_of_a_folder_names_its_files_and_answers_about_none_of_them(shop):
+    unread = smara("why", "src")
+    assert (unread.code, unread.err) == (2, "smara: 'src' is a folder. Name a file in it.\n")
+    assert smara("code", "index").code == 0
+    for target in ("src", "src/", "./src"):
+        refused = smara("why", target)
+        assert refused.code == 2
+        assert "is a folder of 2 indexed files. Name a file, such as src/cart.py" in refused.err
+    assert smara("code", "symbol", "src").code == 2
+
+
+def test_why_of_a_folder_shows_what_was_said_about_the_folder(shop):
+    assert smara("remember", "Everything in src is sold on Sundays", "--file", "src").code == 0
+    assert smara("code", "index").code == 0
+    found = smara("why", "src")
+    assert found.code == 0
+    assert "sold on Sundays" in found.out
+    assert "integer cents" not in found.out
+
+
+def test_why_of_a_line_behind_the_end_of_its_file_says_how_long_the_file_is(shop):
+    refused = smara("why", "src/cart.py:99")
+    assert refused.code == 3
+    assert "src/cart.py has no line 99: it has 6 lines." in refused.err

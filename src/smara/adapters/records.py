@@ -19,11 +19,20 @@ from smara.messages.models import NewMessage, NewThread, Part, Role
 from smara.secrets import redact
 
 MAX_TITLE_CHARS = 100
+_BEFORE_TITLE = regex(
+    r"\A\s*(?:<([A-Za-z][\w-]*)>[ \t]*\n(?s:.*?)\n[ \t]*</\1>[ \t]*(?:\n\s*|\Z))*"
+    r"(?:[^\n]*:[ \t]*\n\s*(?=#{1,6}[ \t]))?(?:#{1,6}[ \t]+)?"
+)
 
 
 def shorten_title(text: str) -> str:
-    """The first line with words, cut to the length of a title."""
-    line = next((line.strip() for line in text[:10_000].splitlines() if line.strip()), "")
+    """The first line with words, cut to the length of a title.
+
+    A block of tags that a host put before it is left out, and so is a line such as "Implement the
+    following plan:" above a heading.
+    """
+    words = _BEFORE_TITLE.sub("", text[:20_000], count=1)
+    line = next((line.strip() for line in words.splitlines() if line.strip()), "")
     return line if len(line) <= MAX_TITLE_CHARS else line[: MAX_TITLE_CHARS - 1].rstrip() + "…"
 
 

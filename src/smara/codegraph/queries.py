@@ -278,10 +278,25 @@ class CodeQueries:
         return dress(graph, places, depth, steps=steps, fetch=self._loaded.nodes)
 
     def symbol(self, target: str) -> SymbolCard:
-        """Return all there is to say of one file or symbol."""
+        """Return all there is to say of one file or symbol.
+
+        ``InvalidInputError`` for a folder names its files that changed most.
+        """
         found = self.resolve(target)
         node, few = found[0], _SHOWN_OF_A_CARD
         with self.lookup.database.read() as session:
+            if not self._find(session, self._plain(target)):
+                changed = self.history.churn(session)
+                paths = sorted(
+                    (each.path for each in found),
+                    key=lambda path: (-changed[path].commits if path in changed else 0, path),
+                )
+                raise InvalidInputError(
+                    f"{target!r} is a folder of {len(paths):,} indexed files. Name a file, such as "
+                    f"{', '.join(paths[:3])}. `smara code impact {target}` lists what depends on "
+                    "the folder.",
+                    candidates=paths[:MOST_NAMED],
+                )
             inside = self.lookup.in_file(session, node.path)
             changes = self.history.together(session, node.path, 5)
             churn = self.history.churn(session, [node.path]).get(node.path)

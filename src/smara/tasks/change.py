@@ -208,7 +208,12 @@ class TaskChange(Change[StoredTask]):
             self.store.sql("SELECT seen_at FROM sessions WHERE project_no = :project AND id = ?"),
             (task.session_id,),
         )
-        hint = "Take another task that is ready, or have it released or handed over."
+        hint = (
+            "Take another task that is ready, or have it released or handed over."
+            if self.session_id is not None
+            else "Take another task that is ready, or take this one back with "
+            f"`smara tasks release {task.short_id} --force`."
+        )
         raise TaskClaimedError(
             f"Already claimed by {who}: task {task.short_id}. {hint}",
             task_id=task.short_id,

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from smara.adapters.records import shorten_title
 from smara.messages.models import Part
 from tests.unit.adapters.claude_records import (
     SESSION,
@@ -465,3 +466,25 @@ def test_the_result_of_a_sub_agent_names_its_thread(write: Write) -> None:
     item = the_only(write(result("done", toolUseResult=twin)))
     assert item.message.metadata["agent_thread"] == f"{SESSION}/agent-abc"
     assert item.message.metadata["tool_result"]["usage"] == {"output_tokens": 5}
+
+
+@pytest.mark.parametrize(
+    ("words", "title"),
+    [
+        ("Fix the login\nIt fails at noon.", "Fix the login"),
+        (
+            "Implement the following plan:\n\n# Plan: Cap the fee\n\n## Context\n",
+            "Plan: Cap the fee",
+        ),
+        (
+            "<system_instruction>\nYou work in\n\na folder.\n</system_instruction>\n\nAdd jq",
+            "Add jq",
+        ),
+        ("<a>\nx\n</a>\n<b>\ny\n</b>\nDo these:\n- one", "Do these:"),
+        ("<system_instruction>\nYou work in a folder.\n</system_instruction>\n", ""),
+        ("<b>Bold</b> is ignored", "<b>Bold</b> is ignored"),
+        ("#12 is still open", "#12 is still open"),
+    ],
+)
+def test_title_is_the_first_line_of_what_a_person_wants(words: str, title: str) -> None:
+    assert shorten_title(words) == title

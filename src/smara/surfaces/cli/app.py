@@ -16,7 +16,6 @@ from typing import Any, NoReturn
 
 import click
 
-from smara.core import log
 from smara.environment import variable
 from smara.errors import (
     BusyError,
@@ -28,7 +27,6 @@ from smara.errors import (
     SmaraError,
     UsageError,
 )
-from smara.surfaces.cli import output
 
 COMPLETION = "_SMARA_COMPLETE"
 """The variable by which a shell asks for completions."""
@@ -109,11 +107,6 @@ EXIT_CODES: tuple[tuple[type[SmaraError], int], ...] = (
     (DatabaseError, 6),
     (ModelError, 9),
 )
-
-_CALLED_BARE: Any = getattr(
-    click.exceptions, "NoArgsIsHelpError", ()
-)  # click 8.1 has none: it prints the help itself
-
 
 # Commands that share a module with their noun; every other command has a module of its own name.
 _MODULES = {
@@ -242,57 +235,11 @@ def run(arguments: list[str] | None = None) -> NoReturn:
     try:
         # Outside its standalone mode click returns the code of an Exit instead of raising it.
         status = cli.main(args=arguments, prog_name="smara", standalone_mode=False)
-    except click.Abort:
-        _fail(
-            "interrupted",
-            "Interrupted; what was stored stays stored.",
-            130,
-            is_retryable=False,
-            as_json=as_json,
-        )
-    except _CALLED_BARE as error:
-        if not as_json:
-            click.echo(error.format_message(), err=True)
-            sys.exit(2)
-        _fail(
-            "usage",
-            "Missing command. `smara --help` lists them.",
-            2,
-            is_retryable=False,
-            as_json=as_json,
-        )
-    except click.ClickException as error:
-        text = error.format_message()
-        if isinstance(error, click.UsageError) and error.ctx:
-            text = f"{text.rstrip('.')}. `{error.ctx.command_path} --help` shows how."
-        _fail("usage", text.replace("?.", "?"), 2, is_retryable=False, as_json=as_json)
-    except SmaraError as error:
-        _fail(
-            error.code,
-            str(error),
-            exit_code(error),
-            is_retryable=error.is_retryable,
-            as_json=as_json,
-        )
     except Exception as error:
-        _fail(
-            "bug",
-            f"Unexpected {type(error).__name__}: {log.redact_text(str(error))}. Please report this "
-            "bug.",
-            1,
-            is_retryable=False,
-            as_json=as_json,
-        )
+        import_module("smara.surfaces.terminal.failure").fail(error, exit_code(error), as_json)
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def exit_code(error: SmaraError) -> int:
+def exit_code(error: Exception) -> int:
     """Return the exit code of an error."""
     return next((code for kind, code in EXIT_CODES if isinstance(error, kind)), 1)
-
-
-def _fail(code: str, message: str, status: int, is_retryable: bool, as_json: bool) -> NoReturn:
-    if as_json:
-        output.envelope(None, error={"code": code, "message": message, "retryable": is_retryable})
-    click.echo(f"smara: {output.printable(message, sys.stderr)}", err=True)
-    sys.exit(status)

@@ -119,9 +119,10 @@ def common(function: Command) -> Command:
         call = Invocation(
             chosen["--db"], chosen["--project"], as_json or above.get("as_json", False)
         )
-        if isinstance(thread := options.get("thread_id"), str) and _BEGINNING.match(thread):
-            with call.memory() as memory:
-                options["thread_id"] = find_thread_id(memory, thread)
+        for name in ("thread_id", "session_id", "to_session"):  # a session of an agent is a thread
+            if isinstance(given := options.get(name), str) and _BEGINNING.match(given):
+                with call.memory() as memory:
+                    options[name] = find_thread_id(memory, given)
         call.answer(function(call, **options))
 
     return wrapped

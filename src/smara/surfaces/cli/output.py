@@ -41,7 +41,13 @@ def envelope(
 def warn(warnings: Iterable[str]) -> None:
     """Print warnings to standard error."""
     for warning in warnings:
-        click.echo(f"warning: {printable(warning, sys.stderr)}", err=True)
+        complain(f"warning: {warning}")
+
+
+def complain(text: str) -> None:
+    """Print a text to standard error, its lines wrapped on a terminal."""
+    for line in printable(text, sys.stderr).splitlines():
+        click.echo(paragraph(line, "", "") if sys.stderr.isatty() else line, err=True)
 
 
 def say(*lines: str, **style: Any) -> None:

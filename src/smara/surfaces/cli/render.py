@@ -144,7 +144,9 @@ def print_tasks(
     for number, task in enumerate(tasks, 1):
         before = f"{indent}{number:>2}. " if is_numbered else indent
         name = _pad(output.printable(task.short_id), id_cells)
-        holder = f"@{task.assignee}" if task.assignee and task.status != "closed" else ""
+        holder = (
+            f"@{output.short(task.assignee)}" if task.assignee and task.status != "closed" else ""
+        )
         tail = output.printable(" ".join([holder, *(f"#{label}" for label in task.labels)]).strip())
         # A long title leaves its tail a third of the line.
         taken = len(before) + cells(name) + len("○   P0 feature ")

@@ -456,7 +456,7 @@ def _print_end(end: _End, is_here: bool) -> None:
         *((f"smara setup {agent}", "let it use and record memories") for agent in waiting),
         *(
             [("smara import", "import past sessions")]
-            if survey.sessions and not stages.imported.reports
+            if survey.sessions and not stages.imported.reports and not stages.busy
             else []
         ),
         *(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -39,7 +40,8 @@ def currency(memory: Memory, with_vectors: bool = True) -> dict[str, Any]:
     spaces = memory.embeddings.status().spaces if with_vectors else ()
     return {
         "code": {"state": code.state, "files": code.files, "behind": behind},
-        "commits": commits and {"total": commits.total, "behind": commits.behind},
+        "commits": commits
+        and {"total": commits.total, "behind": commits.behind if shutil.which("git") else None},
         "events": {"waiting": len(names(spool_folder()))},
         "vectors": {"waiting": sum(each.waiting for each in spaces)},
         "reading": StageRecord(memory.project).find(),
@@ -57,6 +59,8 @@ def currency_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         lines.append(("code", f"{output.count(code['files'], 'file')} indexed{late}"))
     if commits is not None:
         late = f", {commits['behind']:,} behind" if commits["behind"] else ", current"
+        if commits["behind"] is None:
+            late = "; git is not on the PATH, so newer ones are not seen"
         lines.append(("history", f"{output.count(commits['total'], 'commit')}{late}"))
     waiting = [
         output.count(found[kind]["waiting"], noun)
@@ -64,7 +68,8 @@ def currency_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         if found[kind]["waiting"]
     ]
     if waiting:
-        lines.append(("waiting", f"{' and '.join(waiting)}; `smara worker --once` does them"))
+        hint = "" if found["reading"] else "; `smara worker --once` does them"
+        lines.append(("waiting", f"{' and '.join(waiting)}{hint}"))
     return lines
 
 
@@ -85,7 +90,7 @@ def status_command(call: Invocation, has_retention: bool) -> Reply:
     yield status
     store, tasks, noted = status["store"], status["tasks"], status["observations"]
     memories = status["memories"]
-    review = f", {memories['toReview']:,} to review" if memories["toReview"] else ""
+    review = f", {memories['toReview']:,} of them to review" if memories["toReview"] else ""
     waiting = (
         f"; {output.count(noted['threadsWaiting'], 'thread')} waiting for the model "
         "(see `smara observations failures`)"
@@ -109,7 +114,7 @@ def status_command(call: Invocation, has_retention: bool) -> Reply:
             f"{noted['total']:,} ({noted['active']:,} active), "
             f"{output.count(noted['generations'], 'reflection')}{waiting}",
         ),
-        ("memories", f"{memories['active']:,} in force{review}"),
+        ("memories", f"{memories['active']:,}{review}"),
         *currency_lines(status["currency"]),
         ("models", models_line(status["models"])),
         ("store", store["path"]),
@@ -151,7 +156,7 @@ def home_command(call: Invocation) -> Reply:
     root = here.root if here else os.getcwd()
     hosts = find_hosts(root, SetupJournal(setup_folder()))
     if not store_exists(load_settings(db=call.db, project=call.project)):
-        steps = [("smara init", "set up this repository: agents, past sessions, code")]
+        steps = [_init_step()]
         yield {"project": None, "hosts": _hosts_json(hosts), "next": _steps_json(steps)}
         output.say("Smara: one memory for coding agents. Nothing is stored yet.")
         _print_steps([*steps, ("smara demo", "see what it does, in a minute")])
@@ -219,6 +224,13 @@ def home_command(call: Invocation) -> Reply:
     _print_steps(steps)
 
 
+def _init_step() -> tuple[str, str]:
+    """Return the command that sets up the current folder."""
+    if find_repository(os.getcwd()) is None:
+        return "smara init", "remember this folder; in a repository it reads everything"
+    return "smara init", "set up this repository: agents, past sessions, code"
+
+
 def _next_steps(
     status: dict[str, Any],
     current: dict[str, Any],
@@ -228,7 +240,7 @@ def _next_steps(
     """Yield the commands that help most from here, the best first."""
     to_review, tasks = status["memories"]["toReview"], status["tasks"]
     if not is_in_project or not (status["messages"] or any(each.is_set_up for each in hosts)):
-        yield "smara init", "set up this repository: agents, past sessions, code"
+        yield _init_step()
     if to_review:
         yield "smara review", f"{output.count(to_review, 'memory', 'memories')} to review"
     if tasks["ready"]:
@@ -246,7 +258,9 @@ def _print_steps(steps: list[tuple[str, str]]) -> None:
     for position, (command, purpose) in enumerate(steps):
         first = "Next" if position == 0 else "    "
         shown = styled(command, bold=output.is_terminal()) + " " * (width - len(command))
-        click.echo(f"{first}  {shown}  {purpose}")
+        indent = " " * (width + 8)
+        lines = output.paragraph(purpose, indent, indent) if output.is_terminal() else purpose
+        click.echo(f"{first}  {shown}  {lines.lstrip()}")
 
 
 def _steps_json(steps: list[tuple[str, str]]) -> list[dict[str, str]]:

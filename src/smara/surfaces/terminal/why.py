@@ -61,6 +61,8 @@ class _CodePlace:
     failures: list[TestFailure] = field(default_factory=list)
     tasks: list[Task] = field(default_factory=list)
     note: str = ""
+    folder_error: SmaraError | None = None
+    """For a folder: names its files, for where nothing is known about the folder itself."""
 
     @property
     def label(self) -> str:
@@ -141,6 +143,8 @@ def _find(memory: Memory, target: str) -> _CodePlace:
     decided = {each.id: each for each in memory.decisions.list(path=found.path)}
     found.decisions = [decided[each.id] for each in memories if each.id in decided]
     found.memories = [each for each in memories if each.id not in decided]
+    if found.folder_error is not None and not memories:
+        raise found.folder_error
     if find_repository(os.getcwd()) is not None:
         with output.bar("Reading commits") as progress:
             memory.commits.update(progress=progress)
@@ -192,7 +196,12 @@ def _locate(memory: Memory, target: str) -> _CodePlace:
     if not os.path.exists(path) and os.path.exists(target.partition(":")[0]):
         path, _, name = target.partition(":")
     is_file = os.path.exists(path)
+    if line is not None:
+        _require_line(path, line)
     note, card, queries = "", None, None
+    folder_error: SmaraError | None = None
+    if os.path.isdir(path):
+        folder_error = InvalidInputError(f"{path!r} is a folder. Name a file in it.")
     with suppress(NotFoundError):  # not indexed
         queries = memory.code.asking()
     if not is_file and queries is None:
@@ -210,13 +219,24 @@ def _locate(memory: Memory, target: str) -> _CodePlace:
         except SmaraError as error:
             if not is_file:
                 raise
+            if folder_error is not None and isinstance(error, InvalidInputError):
+                folder_error = error
             note = "" if isinstance(error, NotFoundError | InvalidInputError) else str(error)
     if card is not None:
         name = card.node.qualname if card.node.kind != "file" else ""
         return _CodePlace(card.node.path, root, line, name, card, note=note)
     repository = find_repository(os.path.dirname(os.path.abspath(path)))
     root = repository.root if repository else os.getcwd()
-    return _CodePlace(_inside(path, root), root, line, name, note=note)
+    where = _inside(path, root)
+    return _CodePlace(where, root, line, name, note=note, folder_error=folder_error)
+
+
+def _require_line(path: str, line: int) -> None:
+    """Raise NotFoundError if a file has no such line."""
+    with suppress(OSError), open(path, "rb") as file:
+        lines = sum(1 for _ in file)
+        if not 1 <= line <= lines:
+            raise NotFoundError(f"{path} has no line {line}: it has {output.count(lines, 'line')}.")
 
 
 def _inside(path: str, root: str) -> str:

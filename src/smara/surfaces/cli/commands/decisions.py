@@ -50,7 +50,11 @@ def list_decisions(call: Invocation, path: str | None, state: str, limit: int) -
     with call.memory() as memory:
         found = memory.decisions.list(state=state, path=path, limit=limit)  # type: ignore[arg-type]  # a choice
     yield [decision_json(each) for each in found]
-    _print(list(found), "No decisions yet. `smara decisions update` reads the sessions.")
+    _print(
+        list(found),
+        "No decision was found in the sessions that were read. `smara decisions update` reads "
+        "new ones.",
+    )
 
 
 @decisions_command.command("search")
@@ -138,7 +142,7 @@ def why(call: Invocation, target: str) -> Reply:
 
 def _print(found: list[Decision], nothing: str) -> None:
     if not found:
-        output.say(nothing)
+        output.sentence(nothing)
         return
     output.table(
         ("id", "day", "decision"),

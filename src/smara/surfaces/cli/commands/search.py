@@ -236,16 +236,15 @@ def _reply_hits(
         _print_hit(hit, shape, full, explain=explain)
     if explain:
         for stage in trace.stages:
-            output.say(stage)
+            output.sentence(stage, others="  ")
         cut = "" if trace.is_complete else "; the search was cut short"
         output.say(f"{output.count(answer.total_hits, 'match', 'matches')}{cut}.")
 
 
 def _print_hit(hit: Hit, shape: dict[str, Any], full: bool, explain: bool) -> None:
     is_terminal = output.is_terminal()
-    output.say(
-        f"{hit.rank}. {hit_head(shape, _place(hit), is_local=True)} · {hit.score:.2f}", bold=True
-    )
+    head = f"{hit.rank}. {hit_head(shape, _place(hit), is_local=True)} · {hit.score:.2f}"
+    output.say(output.paragraph(head, "", "   ") if is_terminal else head, bold=True)
     lines = [hit.snippet]
     if full:
         lines = hit.content.replace("\r\n", "\n").split("\n")
@@ -259,8 +258,8 @@ def _print_hit(hit: Hit, shape: dict[str, Any], full: bool, explain: bool) -> No
             at = end
         click.echo("   " + "".join([*pieces, output.printable(line[at:])]))
     if explain:
-        output.say(f"   why: {'; '.join(hit.why)}")
-        output.say(f"   score: {_score(hit)}")
+        output.sentence(f"   why: {'; '.join(hit.why)}", others="     ")
+        output.sentence(f"   score: {_score(hit)}", others="     ")
     if hit.metadata.get("hedge"):
         output.say(output.paragraph(str(hit.metadata["hedge"]), "   but: ", "   "), fg="yellow")
     output.say()
@@ -275,7 +274,8 @@ def _place(hit: Hit) -> str:
     if hit.source == "code":
         stale = "the file has changed" if hit.metadata.get("isStale") else ""
         return dotted(hit.title, stale, hit.id)
-    return output.short(hit.thread_id or hit.id)
+    is_long = hit.source == "commit" and output.is_terminal()
+    return hit.id[:9] if is_long else output.short(hit.thread_id or hit.id)
 
 
 def _score(hit: Hit) -> str:

@@ -258,6 +258,9 @@ def edit(
         shapes = memories_json(memory, [edited])
     yield {"memories": shapes}
     memories_changed([edited], "Changed" if edited.version != found.version else "Unchanged:")
+    if edited.needs_review and output.is_terminal():
+        name = edited.short_id
+        output.sentence(f"  It still waits for review: `smara memories verify {name}` confirms it.")
 
 
 def _edit_by_hand(memory: TypedMemory, options: str) -> dict[str, Any]:

@@ -332,8 +332,17 @@ def release(
     force: bool,
     **who: Any,
 ) -> Reply:
-    """Release a claimed task, or hand it over."""
+    """Release a claimed task, or hand it over.
+
+    SESSION is a session of an agent, or the beginning of its id; `smara threads
+    list` has them.
+    """
     with call.memory() as memory:
+        if to_session is not None and memory.threads.find(to_session) is None:
+            call.warnings.append(
+                f"No session {to_session!r} was seen here yet. `smara threads list` has those that "
+                "were."
+            )
         if to_session is not None or to_assignee is not None:
             task = memory.tasks.hand_over(
                 task_id, to_session=to_session, to_assignee=to_assignee, force=force, **who
@@ -341,7 +350,7 @@ def release(
         else:
             task = memory.tasks.release(task_id, force=force, **who)
     yield task_json(task)
-    how = f"Handed over to {task.holder}:" if task.holder else "Released"
+    how = f"Handed over to {output.short(task.holder)}:" if task.holder else "Released"
     changed(task, f"{how} {task.short_id}: {task.title}")
 
 
