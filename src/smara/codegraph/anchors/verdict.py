@@ -352,4 +352,7 @@ class AnchorJudge:
         may_read = state not in ("unknown", "unreadable") and self._disk.may_read(path)
         if (data := self._disk.read(path) if may_read else None) is None:
             return judge_file(anchor, None, None, moved_to=None, is_read=False)
-        return judge_file(anchor, digest(data), self._disk.lines(path), moved_to=path)
+        hash_now = digest(data)
+        # Lines tell how much of a file has changed; of one that has not, none is marked.
+        lines = None if hash_now == anchor.hash else self._disk.lines(path)
+        return judge_file(anchor, hash_now, lines, moved_to=path)
