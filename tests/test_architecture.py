@@ -367,8 +367,8 @@ def test_sql_is_composed_from_constants_only():
 
 # The house does not grow back. A new room gets a line of its own here when it comes.
 MOST_FILES = 411
-MOST_FUNCTIONS = 4_700
-MOST_STATEMENTS = 52_357
+MOST_FUNCTIONS = 4_712
+MOST_STATEMENTS = 52_480
 MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "adapters/host_specs": (24, 60, 520),
     "adapters/sdk": (24, 480, 4_000),
@@ -383,6 +383,7 @@ MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "frameworks": (10, 120, 1_000),
     "feed": (3, 8, 90),
     "jobs": (2, 16, 140),
+    "meaning/arithmetic": (1, 8, 80),
     "fleet": (7, 60, 520),
     "privacy": (37, 530, 5_860),
     "prompt": (8, 70, 680),

@@ -16,12 +16,15 @@ from smara.database.fulltext import CHUNK_BITS
 from smara.database.session import Session, number
 
 if TYPE_CHECKING:
+    from array import array
+
     import numpy as np
     from numpy.typing import NDArray
 
     Codes = NDArray[np.int8]
     Floats = NDArray[np.float32]
     Rows = NDArray[np.int64]
+    Numbers = Floats | array[float]
 
 VectorKind = Literal["message", "task", "observation", "memory", "working", "code"]
 VECTOR_KINDS: tuple[VectorKind, ...] = get_args(VectorKind)
@@ -117,6 +120,13 @@ def decode(stored: Sequence[bytes], dims: int) -> Codes:
     import numpy as np
 
     return np.frombuffer(b"".join(stored), dtype=np.int8).reshape(-1, dims)
+
+
+def as_floats(values: Numbers) -> Floats:
+    """Return numbers as an array; an array stays as it is."""
+    import numpy as np
+
+    return np.asarray(values, dtype=np.float32)
 
 
 def cosines(codes: Codes, query: Floats) -> NDArray[np.float64]:
@@ -278,15 +288,25 @@ class TableVectors:
         """Return all vectors within a range of rows, in order."""
         import numpy as np
 
+        numbers, stored = self.stored(session, shelf, first, last)
+        if not numbers:
+            return np.empty(0, dtype=np.int64), np.empty((0, 0), dtype=np.int8)
+        return np.array(numbers, dtype=np.int64) - shelf.base, decode(stored, len(stored[0]))
+
+    def stored(
+        self, session: Session, shelf: Shelf, first: int = 0, last: int = LAST_ROW
+    ) -> tuple[Sequence[int], Sequence[bytes]]:
+        """Return the numbers and bytes of vectors, in order.
+
+        The number of a vector is its row and the ``base`` of the shelf.
+        """
         found = session.all(
             "SELECT no, vector FROM vectors WHERE no BETWEEN ? AND ? AND length(vector) > 0 ORDER "
             "BY no",
             (shelf.base + first, shelf.base + last),
         )
-        if not found:
-            return np.empty(0, dtype=np.int64), np.empty((0, 0), dtype=np.int8)
-        numbers, stored = zip(*found, strict=True)
-        return np.array(numbers, dtype=np.int64) - shelf.base, decode(stored, len(stored[0]))
+        numbers, stored = zip(*found, strict=True) if found else ((), ())
+        return numbers, stored
 
     def make_block(self, session: Session, shelf: Shelf, block: int, stamp: int = 0) -> Block:
         """Compute a block from its vectors without writing."""
