@@ -8,6 +8,8 @@ imported only where arrays are made.
 from __future__ import annotations
 
 import json
+import sys
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
 
@@ -16,8 +18,6 @@ from smara.database.fulltext import CHUNK_BITS
 from smara.database.session import Session, number
 
 if TYPE_CHECKING:
-    from array import array
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -30,6 +30,7 @@ VectorKind = Literal["message", "task", "observation", "memory", "working", "cod
 VECTOR_KINDS: tuple[VectorKind, ...] = get_args(VectorKind)
 ROW_BITS = 47
 LAST_ROW = (1 << ROW_BITS) - 1
+_SIGNS = bytes(b"01"[0 < code < 128] for code in range(256))
 BLOCK_BITS = 8
 """A block holds the signs of 256 records, whatever their number of rows."""
 
@@ -166,6 +167,20 @@ def signs_of(codes: Codes) -> NDArray[Any]:
     packed = np.packbits(codes > 0, axis=1)
     width = -(-codes.shape[1] // 64) * 8
     return np.pad(packed, ((0, 0), (0, width - packed.shape[1])))
+
+
+def stored_signs(stored: Sequence[bytes]) -> bytes:
+    """Return the signs of stored vectors, one after the other.
+
+    A command that checks them, and has no other use for numpy, does not load it.
+    """
+    if not stored:
+        return b""
+    if "numpy" in sys.modules:
+        return signs_of(decode(stored, len(stored[0]))).tobytes()
+    width = -(-len(stored[0]) // 64) * 8
+    bits = (each.translate(_SIGNS).ljust(8 * width, b"0") for each in stored)
+    return b"".join(int(each, 2).to_bytes(width, "big") for each in bits)
 
 
 def blocks_of(numbers: Iterable[int]) -> list[int]:
@@ -311,9 +326,10 @@ class TableVectors:
     def make_block(self, session: Session, shelf: Shelf, block: int, stamp: int = 0) -> Block:
         """Compute a block from its vectors without writing."""
         first, last = shelf.rows_of_block(block)
-        rows, codes = self.scan(session, shelf, first, last)
-        offsets = (rows - first).astype("uint32").tobytes()
-        return Block(block, stamp, offsets, signs=signs_of(codes).tobytes() if len(codes) else b"")
+        numbers, stored = self.stored(session, shelf, first, last)
+        begin = shelf.base + first
+        offsets = array("I", [number - begin for number in numbers]).tobytes()
+        return Block(block, stamp, offsets, signs=stored_signs(stored))
 
 
 class SqliteVectors(TableVectors):

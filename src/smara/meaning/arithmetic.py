@@ -53,7 +53,8 @@ class PlainNearest:
         """
         if among is None:
             numbers, stored = self._vectors.stored(session, shelf)
-            rows: Sequence[int] = [number - shelf.base for number in numbers]
+            base = shelf.base
+            rows: Sequence[int] = [number - base for number in numbers]
         else:
             rows, stored = self.vectors(session, shelf, among, dims=len(query))
         scores = plain_cosines(stored, query)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smara.database.vectors import cosines
+from smara.database.vectors import cosines, signs_of, stored_signs
 from smara.meaning.arithmetic import plain_cosines
 
 
@@ -52,6 +52,17 @@ def test_many_rows_have_the_same_cosines():
     codes = chance.integers(-128, 128, (2_000, 256)).astype(np.int8)
     plain, expected = compared(codes, unit(chance.normal(size=256)))
     assert plain == expected
+
+
+@pytest.mark.parametrize("dims", [1, 8, 63, 64, 65, 256])
+def test_signs_are_the_same_bytes_without_numpy(dims, monkeypatch):
+    codes = np.random.default_rng(dims).integers(-128, 128, (70, dims)).astype(np.int8)
+    stored = [row.tobytes() for row in codes]
+    with_numpy = stored_signs(stored)
+    assert with_numpy == signs_of(codes).tobytes()
+    monkeypatch.delitem(sys.modules, "numpy")
+    assert stored_signs(stored) == with_numpy
+    assert stored_signs([]) == b""
 
 
 def test_the_first_question_of_a_process_loads_no_numpy_and_the_second_has_the_same_answer(

@@ -15,7 +15,7 @@ from smara.codegraph.anchors.disk import Disk, LineMark, find_run, share_gone
 from smara.codegraph.anchors.models import Anchor, AnchorTree, CodePlace, NewAnchor, Places
 from smara.codegraph.anchors.store import AnchorStore
 from smara.codegraph.git import GitFiles
-from smara.codegraph.index.workers import content_hash as digest
+from smara.codegraph.index.files import content_hash as digest
 from smara.core.freshness import LITTLE_OF_A_FILE, AnchorVerdict, JudgedAnchor, Verdict
 from smara.core.startup.record import dataclass
 from smara.database.database import Row, Session
