@@ -384,6 +384,7 @@ MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "frameworks": (10, 120, 1_000),
     "feed": (3, 8, 90),
     "jobs": (2, 16, 140),
+    "meaning/arithmetic": (1, 8, 81),
     "fleet": (7, 60, 520),
     "privacy": (37, 530, 5_860),
     "prompt": (8, 70, 680),

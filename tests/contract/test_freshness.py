@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from smara.codegraph.anchors import disk
+from smara.codegraph.anchors.disk import marked
 from smara.knowledge.review import GRACE_DAYS
 from tests.contract.both import EACH_DATABASE
 from tests.contract.memory_place import DAY, taught
@@ -312,6 +314,16 @@ def test_without_an_index_files_alone_are_judged(place, repository):
     assert stands(memory, known).verdict == "drifted"
     (repository.root / "src/auth.py").unlink()
     assert stands(memory, known).verdict == "orphaned"
+
+
+def test_the_lines_of_a_file_are_marked_only_when_it_has_changed(place, repository, monkeypatch):
+    memory = place.open(embedder="off")
+    known = told(memory, repository, files=["src/auth.py"], evidence=[])
+    count = []
+    monkeypatch.setattr(disk, "marked", lambda data: count.append(data) or marked(data))
+    assert (stands(memory, known).verdict, len(count)) == ("fresh", 0)
+    repository.write("src/auth.py", "LIMIT = 6\n")
+    assert (stands(memory, known).verdict, len(count)) == ("drifted", 1)
 
 
 def test_without_an_index_a_renamed_file_is_known_by_git(place, repository):

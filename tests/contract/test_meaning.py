@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import random
 import threading
+from array import array
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -132,6 +134,28 @@ def test_vectors_that_are_loaded_once_can_be_compared_with_several_questions(mem
     with memory._rooms.database.read() as session:
         loaded = memory._rooms.meaning.load(session, "message", [dog, 5 << 16, cat], vector)
     assert set(loaded.scores(vector)) == {cat, dog}
+
+
+def test_a_question_of_plain_numbers_has_the_answer_of_an_array(memory: Any) -> None:
+    fill(memory, sentences(300))
+    meaning = memory._rooms.meaning
+    vector, _ = meaning.query_vector("cat river", deep=True)
+    plain = replace(vector, values=array("f", vector.values))
+    within = Within(memory._rooms.scope.project_no, roles=("user",))
+    with memory._rooms.database.read() as session:
+        for scope in (None, within):
+            found = meaning.nearest(session, "message", vector, 20, scope)
+            assert meaning.nearest(session, "message", plain, 20, scope) == found
+        rows = [row for row, _ in found]
+        by_array = meaning.load(session, "message", rows, vector)
+        by_bytes = meaning.load(session, "message", rows, plain)
+    assert by_bytes.scores(plain) == by_array.scores(vector)
+    moved, same = (
+        loaded.moved(question, rows[:3], 0.5)
+        for loaded, question in ((by_array, vector), (by_bytes, plain))
+    )
+    assert isinstance(same.values, array)
+    assert list(same.values) == moved.values.tolist()
 
 
 # inside a scope

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from smara.behavior.models import BehaviorStatus, FindingVerdict, Noticed, WatchedSession
 from smara.behavior.scratchpad import PadSnapshot
-from smara.behavior.signals.registry import signal_of
 from smara.core.escape import from_storable, to_storable
 from smara.core.events import HostEvent
 from smara.database.database import Session, marks
@@ -292,6 +291,8 @@ class BehaviorStore(ProjectStore):
         self, session: Session, session_no: int, judged: FindingVerdict, now_ms: int
     ) -> None:
         """Write what became of a finding; what was promoted once stays so."""
+        from smara.behavior.signals.registry import signal_of  # it loads every signal
+
         finding = judged.finding
         is_promoted = judged.verdict == "promoted"
         session.run(

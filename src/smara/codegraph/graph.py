@@ -11,10 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from smara.codegraph.index.files import MOST_BYTES, TreeReader
+from smara.codegraph.index.files import MOST_BYTES, TreeReader, content_hash
 from smara.codegraph.index.indexer import IndexTree, Progress, index
 from smara.codegraph.index.update import CatchUp, differences, get_ready, update, watch
-from smara.codegraph.index.workers import content_hash
 from smara.codegraph.language import language_of, languages
 from smara.codegraph.lookup import CodeLookup
 from smara.codegraph.models import CodeLocation, CodePiece, IndexReport, TreeStatus
@@ -281,12 +280,12 @@ class CodeGraph:
         Raises:
             NotFoundError: If it is not indexed.
         """
-        from smara.codegraph.queries import CodeQueries
-
         if (row := self._row(root)) is None:
             raise NotFoundError(
                 "The code of this project is not indexed yet. `smara code index` does it."
             )
+        from smara.codegraph.queries import CodeQueries  # it loads numpy
+
         with self._lock:
             if (queries := self._asking.get(row.root)) is None or queries.lookup.tree_no != row.no:
                 lookup = CodeLookup(self.store.database, self.store.scope, row.no)

@@ -8,6 +8,8 @@ imported only where arrays are made.
 from __future__ import annotations
 
 import json
+import sys
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
 
@@ -22,11 +24,13 @@ if TYPE_CHECKING:
     Codes = NDArray[np.int8]
     Floats = NDArray[np.float32]
     Rows = NDArray[np.int64]
+    Numbers = Floats | array[float]
 
 VectorKind = Literal["message", "task", "observation", "memory", "working", "code"]
 VECTOR_KINDS: tuple[VectorKind, ...] = get_args(VectorKind)
 ROW_BITS = 47
 LAST_ROW = (1 << ROW_BITS) - 1
+_SIGNS = bytes(b"01"[0 < code < 128] for code in range(256))
 BLOCK_BITS = 8
 """A block holds the signs of 256 records, whatever their number of rows."""
 
@@ -122,6 +126,13 @@ def decode(stored: Sequence[bytes], dims: int) -> Codes:
     return np.frombuffer(b"".join(stored), dtype=np.int8).reshape(-1, dims)
 
 
+def as_floats(values: Numbers) -> Floats:
+    """Return numbers as an array; an array stays as it is."""
+    import numpy as np
+
+    return np.asarray(values, dtype=np.float32)
+
+
 def cosines(codes: Codes, query: Floats) -> NDArray[np.float64]:
     """The cosine of each stored vector with a query of length 1.
 
@@ -159,6 +170,20 @@ def signs_of(codes: Codes) -> NDArray[Any]:
     packed = np.packbits(codes > 0, axis=1)
     width = -(-codes.shape[1] // 64) * 8
     return np.pad(packed, ((0, 0), (0, width - packed.shape[1])))
+
+
+def stored_signs(stored: Sequence[bytes]) -> bytes:
+    """Return the signs of stored vectors, one after the other.
+
+    A command that checks them, and has no other use for numpy, does not load it.
+    """
+    if not stored:
+        return b""
+    if "numpy" in sys.modules:
+        return signs_of(decode(stored, len(stored[0]))).tobytes()
+    width = -(-len(stored[0]) // 64) * 8
+    bits = (each.translate(_SIGNS).ljust(8 * width, b"0") for each in stored)
+    return b"".join(int(each, 2).to_bytes(width, "big") for each in bits)
 
 
 def blocks_of(numbers: Iterable[int]) -> list[int]:
@@ -285,15 +310,25 @@ class TableVectors:
         """Return all vectors within a range of rows, in order."""
         import numpy as np
 
+        numbers, stored = self.stored(session, shelf, first, last)
+        if not numbers:
+            return np.empty(0, dtype=np.int64), np.empty((0, 0), dtype=np.int8)
+        return np.array(numbers, dtype=np.int64) - shelf.base, decode(stored, len(stored[0]))
+
+    def stored(
+        self, session: Session, shelf: Shelf, first: int = 0, last: int = LAST_ROW
+    ) -> tuple[Sequence[int], Sequence[bytes]]:
+        """Return the numbers and bytes of vectors, in order.
+
+        The number of a vector is its row and the ``base`` of the shelf.
+        """
         found = session.all(
             f"SELECT v.no, v.vector FROM vectors v WHERE v.no BETWEEN ? AND ?{self._wall(shelf)}"
             " AND length(v.vector) > 0 ORDER BY v.no",
             (shelf.base + first, shelf.base + last),
         )
-        if not found:
-            return np.empty(0, dtype=np.int64), np.empty((0, 0), dtype=np.int8)
-        numbers, stored = zip(*found, strict=True)
-        return np.array(numbers, dtype=np.int64) - shelf.base, decode(stored, len(stored[0]))
+        numbers, stored = zip(*found, strict=True) if found else ((), ())
+        return numbers, stored
 
     def erase(self, session: Session, shelf: Shelf) -> None:
         """Remove a shelf's vectors and blocks at once."""
@@ -322,9 +357,10 @@ class TableVectors:
     def make_block(self, session: Session, shelf: Shelf, block: int, stamp: int = 0) -> Block:
         """Compute a block from its vectors without writing."""
         first, last = shelf.rows_of_block(block)
-        rows, codes = self.scan(session, shelf, first, last)
-        offsets = (rows - first).astype("uint32").tobytes()
-        return Block(block, stamp, offsets, signs=signs_of(codes).tobytes() if len(codes) else b"")
+        numbers, stored = self.stored(session, shelf, first, last)
+        begin = shelf.base + first
+        offsets = array("I", [number - begin for number in numbers]).tobytes()
+        return Block(block, stamp, offsets, signs=stored_signs(stored))
 
 
 class SqliteVectors(TableVectors):

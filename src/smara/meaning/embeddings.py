@@ -320,10 +320,14 @@ class Embeddings:
                 (shelf.base, *(space.no, code) * 3),
             )
             stored = {block.block: block[2:] for block in vectors.blocks(session, shelf, -1)}
-            rows = vectors.scan(session, shelf)[0].tolist()
+            filled = session.all(
+                f"SELECT DISTINCT (no - ?) >> {int(bits + BLOCK_BITS)} FROM vectors"
+                " WHERE no BETWEEN ? AND ? AND length(vector) > 0",
+                (shelf.base, shelf.base, shelf.base + LAST_ROW),
+            )
             blocks = sorted(
                 block
-                for block in stored.keys() | {row >> bits >> BLOCK_BITS for row in rows}
+                for block in stored.keys() | {int(row[0]) for row in filled}
                 if stored.get(block) != vectors.make_block(session, shelf, block)[2:]
             )
             yield (

@@ -9,7 +9,7 @@ from smara.core.startup.record import dataclass
 from smara.database.vectors import VectorKind
 
 if TYPE_CHECKING:
-    from smara.database.vectors import Floats
+    from smara.database.vectors import Numbers
 
 
 SpaceState = Literal["filling", "ready", "retired"]
@@ -45,9 +45,12 @@ class Space:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vector:
-    """A question as a vector of one space; its length is 1."""
+    """A question as a vector of one space; its length is 1.
 
-    values: Floats
+    The first question of a process may be plain numbers, for which numpy need not be loaded.
+    """
+
+    values: Numbers
     space_no: int
     model_id: str
 

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from smara.database.database import Database, Session
-from smara.database.vectors import Shelf, cosines, decode, rough_cosines
+from smara.database.vectors import Shelf, as_floats, cosines, decode, rough_cosines
+from smara.meaning.arithmetic import EXACT_UP_TO
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from smara.database.vectors import Block, Codes, Floats, Rows
+    from smara.database.vectors import Block, Codes, Floats, Numbers, Rows
 
     Array = NDArray[Any]
 
@@ -211,10 +212,6 @@ def _best(rows: Rows, scores: Array, limit: int) -> Rows:
     return alive
 
 
-EXACT_UP_TO = 4_194_304
-"""A shelf of so many numbers (16,384 vectors of 256) is kept whole and compared with everything:
-under 5 ms.
-"""
 KEPT_UP_TO = 33_554_432
 """So many numbers (131,072 vectors of 256) a process keeps of a shelf that is asked for more than
 once, for comparing some of them exactly; reading a thousand from the database takes 5 ms.
@@ -242,7 +239,7 @@ class Nearest:
         self,
         session: Session,
         shelf: Shelf,
-        query: Floats,
+        query: Numbers,
         limit: int,
         among: Sequence[int] | None = None,
     ) -> list[tuple[int, float]]:
@@ -252,6 +249,7 @@ class Nearest:
         """
         if limit < 1:
             return []
+        query = as_floats(query)
         if among is None:
             among = self._candidates(session, shelf, query, limit)
         scores = self.scores(session, shelf, among, query)

@@ -7,11 +7,15 @@ time: a narrow filter is listed and compared row by row, a wide one is applied t
 
 from __future__ import annotations
 
+import math
+import sys
 import threading
+from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from operator import truediv
 from typing import TYPE_CHECKING
 
 from smara.core import log
@@ -20,22 +24,27 @@ from smara.core.deadline import run_within
 from smara.core.text import CHUNK_CHARACTERS
 from smara.database.database import Session, marks, parts
 from smara.database.fulltext import Within, join_terms, no_of, record_conditions, row_of
-from smara.database.vectors import Shelf, VectorKind, cosines, decode
+from smara.database.vectors import Shelf, VectorKind, as_floats, cosines
 from smara.errors import DatabaseError, SmaraError
+from smara.meaning.arithmetic import PlainNearest, plain_cosines
 from smara.meaning.embedders import Embedders, VectorCache, choose_space
 from smara.meaning.models import Space, Vector
 from smara.meaning.store import VectorStore
 from smara.secrets.redact import redact_brief
 
 if TYPE_CHECKING:
-    from smara.database.vectors import Codes, Floats
+    from smara.database.vectors import Codes, Floats, Numbers
     from smara.meaning.nearest import Nearest
+    from smara.models.embedder import Embedder
 
 
 class RowVectors:
-    """Rows with their vectors, to be compared with more than one question."""
+    """Rows with their vectors, to be compared with more than one question.
 
-    def __init__(self, rows: Sequence[int], codes: Codes) -> None:
+    The vectors are an array, or in a process that has not loaded numpy the bytes of each.
+    """
+
+    def __init__(self, rows: Sequence[int], codes: Codes | list[bytes]) -> None:
         self._places = {row: place for place, row in enumerate(rows)}
         self._codes = codes
 
@@ -43,25 +52,32 @@ class RowVectors:
         """Return the cosine of each row with a question."""
         if not self._places:
             return {}
-        return dict(zip(self._places, cosines(self._codes, vector.values).tolist(), strict=True))
+        if isinstance(self._codes, list):
+            scores = plain_cosines(self._codes, vector.values)
+        else:
+            scores = cosines(self._codes, as_floats(vector.values)).tolist()
+        return dict(zip(self._places, scores, strict=True))
 
     def moved(self, vector: Vector, rows: Sequence[int], share: float) -> Vector | None:
         """Return the question moved towards rows; None if no row is here.
 
         With a share of 0.5 the middle counts half as much as what was asked.
         """
-        import numpy as np
-
         places = [self._places[row] for row in rows if row in self._places]
         if not places:
             return None
-        chosen = self._codes[places].astype(np.float64)
-        units = chosen / np.linalg.norm(chosen, axis=1, keepdims=True)
-        moved = vector.values.astype(np.float64) + share * units.mean(axis=0)
-        length = float(np.linalg.norm(moved))
-        return (
-            None if length < 1e-9 else replace(vector, values=(moved / length).astype(np.float32))
-        )
+        chosen = [memoryview(self._codes[place]).cast("b").tolist() for place in places]
+        lengths = [math.sqrt(sum(number * number for number in each)) for each in chosen]
+        moved = [
+            float(value) + share * math.fsum(map(truediv, numbers, lengths)) / len(chosen)
+            for value, numbers in zip(vector.values, zip(*chosen, strict=True), strict=True)
+        ]
+        length = math.sqrt(math.fsum(number * number for number in moved))
+        if length < 1e-9:
+            return None
+        values = array("f", [number / length for number in moved])
+        is_plain = isinstance(vector.values, array)
+        return replace(vector, values=values if is_plain else as_floats(values))
 
 
 NARROW = 4_000
@@ -71,9 +87,9 @@ NARROW = 4_000
 def allowed_rows(
     session: Session,
     store: VectorStore,
-    nearest: Nearest,
+    nearest: Nearest | PlainNearest,
     shelf: Shelf,
-    query: Floats,
+    query: Numbers,
     limit: int,
     within: Within,
 ) -> list[tuple[int, float]]:
@@ -149,7 +165,7 @@ class Meaning:
         self._clock = clock
         self._query_seconds = query_seconds
         self._when_asked = when_asked
-        self._remembered: OrderedDict[tuple[str, str], Floats] = OrderedDict()
+        self._remembered: OrderedDict[tuple[str, str], Numbers] = OrderedDict()
         self._lock = threading.Lock()
         self._warm: set[str] = set()
 
@@ -211,11 +227,13 @@ class Meaning:
         try:
             shelf = self._store.shelf(session, vector.space_no, kind)
             if within is None or not within.is_filtered or kind != "message":
-                return self._nearest.find(session, shelf, vector.values, limit)
+                return self._finder(session, shelf, vector).find(
+                    session, shelf, vector.values, limit
+                )
             return allowed_rows(
                 session,
                 self._store,
-                self._nearest,
+                self._finder(session, shelf, vector),
                 shelf=shelf,
                 query=vector.values,
                 limit=limit,
@@ -240,10 +258,19 @@ class Meaning:
         """Return the vectors of given rows, to compare them more than once."""
         try:
             shelf = self._store.shelf(session, vector.space_no, kind)
-            return RowVectors(*self._nearest.vectors(session, shelf, rows, dims=vector.dims))
+            finder = self._finder(session, shelf, vector)
+            return RowVectors(*finder.vectors(session, shelf, rows, dims=vector.dims))
         except DatabaseError as error:
             log.warning("vectors.unreadable", kind=kind, error=error.code)
-            return RowVectors([], decode([], vector.dims))
+            return RowVectors([], [])
+
+    def _finder(self, session: Session, shelf: Shelf, vector: Vector) -> Nearest | PlainNearest:
+        """The finder for a question: without numpy if the question is, and the shelf is small."""
+        if isinstance(vector.values, array):
+            plain = PlainNearest(self._store.database)
+            if plain.can_compare(session, shelf, vector.dims):
+                return plain
+        return self._nearest
 
     def answering(self) -> tuple[Space | None, str]:
         """Return the space that answers now, and why; raises what opening raises."""
@@ -258,11 +285,10 @@ class Meaning:
 
     def forget(self, space_no: int | None = None) -> None:
         """Drop the cached vectors of one space or of all."""
-        self._nearest.forget(space_no)
+        if "_nearest" in vars(self):
+            self._nearest.forget(space_no)
 
     def _embed(self, text: str, stop_at: float | None) -> tuple[Vector | None, str]:
-        import numpy as np
-
         space, note = self.answering()
         if space is None:
             return None, note
@@ -279,19 +305,34 @@ class Meaning:
                     f"not used: the embedder {space.embedder} makes other vectors now than "
                     f"{space.model_id}",
                 )
-            cache = VectorCache(self._store, space, "query", clock=self._clock)
-            stored = cache.find([text]).get(text)
-            if stored is not None and len(stored) == 4 * space.dims:
-                values = np.frombuffer(stored, dtype=np.float32)
-            else:
-                left = None if stop_at is None else max(0.001, stop_at - self._clock.monotonic())
-                values = embedder.embed([text], "query", deadline_seconds=left)[0]
-                cache.put({text: values.astype(np.float32).tobytes()})
+            embed_question = getattr(embedder, "embed_question", None)
+            values = (
+                self._embed_cached(embedder, space, text, stop_at)
+                if embed_question is None
+                else embed_question(text)
+            )
             with self._lock:
                 self._remembered[key] = values
                 while len(self._remembered) > REMEMBERED:
                     self._remembered.popitem(last=False)
+        # A process that asks again lives on, and will be faster with numpy.
+        if isinstance(values, array) and (self._warm or "numpy" in sys.modules):
+            values = as_floats(values)
         self._warm.add(self._embedders.setting)
-        if not values.any():
+        if not any(values):
             return None, "not used: the model knows no word of the question"
         return Vector(values, space.no, space.model_id), note
+
+    def _embed_cached(
+        self, embedder: Embedder, space: Space, text: str, stop_at: float | None
+    ) -> Floats:
+        import numpy as np
+
+        cache = VectorCache(self._store, space, "query", clock=self._clock)
+        stored = cache.find([text]).get(text)
+        if stored is not None and len(stored) == 4 * space.dims:
+            return np.frombuffer(stored, dtype=np.float32)
+        left = None if stop_at is None else max(0.001, stop_at - self._clock.monotonic())
+        values: Floats = embedder.embed([text], "query", deadline_seconds=left)[0]
+        cache.put({text: values.astype(np.float32).tobytes()})
+        return values

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from importlib.metadata import version
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -598,6 +597,8 @@ class Privacy:
         return traces
 
     def _write(self, path: str, scopes: Sequence[Scope], selection: Selection) -> ExportReport:
+        from importlib.metadata import version
+
         facts = {
             "smara": version("smara"),
             "database": self._database.kind,

@@ -216,7 +216,7 @@ def test_vectors_are_the_ones_that_stores_already_hold(text, first):
 
 def test_the_table_is_the_one_that_the_name_of_the_model_stands_for():
     table, subwords = EMBEDDER._model
-    assert table.shape == (32_000, 256)
+    assert table.nbytes == 32_000 * 256 * 2
     assert hashlib.sha256(table.tobytes()).hexdigest() == (
         "21ac5fc44ec359347ac30b81c799a32ff33e379ae732dedfe2f8f37b29a50061"
     )
@@ -224,6 +224,30 @@ def test_the_table_is_the_one_that_the_name_of_the_model_stands_for():
     assert hashlib.sha256("\n".join(pieces).encode()).hexdigest() == (
         "0f97b4337921e6e7e9b4620fc73338ee570aecd3c16038bc23870a887e995045"
     )
+
+
+# a question
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["login", "What did we decide about the retries of the uploader, the uploader of logs?",
+     " ".join(f"word{number} {chr(97 + number % 26)}x" for number in range(200)), "", "ᚠᚢᚦᚨᚱᚲ"],
+)  # fmt: skip
+def test_a_question_has_the_vector_of_its_text(text):
+    question = EMBEDDER.embed_question(text)
+    assert list(question) == pytest.approx(EMBEDDER.embed([text])[0].tolist(), abs=1e-6)
+
+
+def test_a_short_question_is_embedded_without_numpy():
+    program = (
+        "import sys; from smara.models.embedders.offline import OfflineEmbedder;"
+        "print(len(OfflineEmbedder().embed_question('who logs in?')), 'numpy' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["256", "False"]
 
 
 # the package

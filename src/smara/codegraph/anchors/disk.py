@@ -103,6 +103,7 @@ class Disk:
         self._parses_left = most_files
         self._cache = cache
         self._texts: dict[str, bytes | None] = {}
+        self._lines: dict[str, list[LineMark] | None] = {}
 
     def stat(self, path: str) -> tuple[int, int] | None:
         """(size, mtime) of a regular file, or ``None``."""
@@ -131,8 +132,11 @@ class Disk:
         return self._texts[path]
 
     def lines(self, path: str) -> list[LineMark] | None:
-        data = self.read(path)
-        return None if data is None else marked(data)
+        """Return the marked lines of a file, made once; see ``read``."""
+        if path not in self._lines:
+            data = self.read(path)
+            self._lines[path] = None if data is None else marked(data)
+        return self._lines[path]
 
     def places(self, path: str) -> Sequence[CodePlace]:
         """Return what a file defines now.

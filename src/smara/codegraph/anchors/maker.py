@@ -19,7 +19,7 @@ from smara.codegraph.anchors.models import (
 )
 from smara.codegraph.anchors.store import AnchorStore
 from smara.codegraph.git import GitFiles
-from smara.codegraph.index.workers import content_hash as digest
+from smara.codegraph.index.files import content_hash as digest
 from smara.core.paths import PATH_IN_TEXT
 from smara.core.startup.regex import regex
 from smara.database.database import Session

@@ -15,7 +15,7 @@ from smara.codegraph.anchors.disk import Disk, LineMark, find_run, share_gone
 from smara.codegraph.anchors.models import Anchor, AnchorTree, CodePlace, NewAnchor, Places
 from smara.codegraph.anchors.store import AnchorStore
 from smara.codegraph.git import GitFiles
-from smara.codegraph.index.workers import content_hash as digest
+from smara.codegraph.index.files import content_hash as digest
 from smara.core.freshness import LITTLE_OF_A_FILE, AnchorVerdict, JudgedAnchor, Verdict
 from smara.core.startup.record import dataclass
 from smara.database.database import Row, Session
@@ -352,4 +352,7 @@ class AnchorJudge:
         may_read = state not in ("unknown", "unreadable") and self._disk.may_read(path)
         if (data := self._disk.read(path) if may_read else None) is None:
             return judge_file(anchor, None, None, moved_to=None, is_read=False)
-        return judge_file(anchor, digest(data), self._disk.lines(path), moved_to=path)
+        hash_now = digest(data)
+        # Lines tell how much of a file has changed; of one that has not, none is marked.
+        lines = None if hash_now == anchor.hash else self._disk.lines(path)
+        return judge_file(anchor, hash_now, lines, moved_to=path)

@@ -7,7 +7,6 @@ copy the locks of the parent's threads. They end with their parent.
 
 from __future__ import annotations
 
-import hashlib
 import pickle
 import struct
 import subprocess
@@ -21,7 +20,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from smara.codegraph.codec import pack_facts
 from smara.codegraph.index import files
-from smara.codegraph.index.files import NotRead, TreeReader
+from smara.codegraph.index.files import NotRead, TreeReader, content_hash
 from smara.codegraph.language import kind_of, language_of
 from smara.codegraph.models import CodeChunk, FileFacts, FileKind, Language, SkipReason
 from smara.core import log
@@ -87,11 +86,6 @@ class FileRecord(NamedTuple):
     chunks: tuple[ReadyChunk, ...] = ()
     whole: FileFacts | None = None
     """All that the file says, for whoever makes its edges in the same process."""
-
-
-def content_hash(data: bytes) -> bytes:
-    """Return sixteen bytes that tell one content from another."""
-    return hashlib.blake2b(data, digest_size=16).digest()
 
 
 def work_on(

@@ -8,12 +8,16 @@ occurs ``n`` times counts ``1 + ln n`` times. See ``docs/decisions/0010-embeddin
 from __future__ import annotations
 
 import json
+import math
+import struct
 import threading
+from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from importlib.util import find_spec
 from itertools import chain, pairwise
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +70,8 @@ _WEIGHTS = "weights/l2_supercat_256.safetensors"
 # The folder is called tokenizers in the wheel, and tokenizer in the code that comes with it.
 _VOCABULARY = "tokenizer*/l2_supercat_tokenizer_config.json"
 _DIMS, _FIRST_DIMS = 256, 128
+_ROW = struct.Struct(f"<{_DIMS}e")
+_ADDED_PLAINLY = 64
 
 
 class OfflineEmbedder:
@@ -95,37 +101,65 @@ class OfflineEmbedder:
         """
         import numpy as np
 
-        with self._loading:  # two threads that come first must not read it twice
-            table, subwords = self._model
+        table, subwords = self._tables()
         rows = np.zeros((len(texts), _DIMS), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
             counts = Counter(subwords.pieces(text))
             if counts:
                 weights = 1 + np.log(np.fromiter(counts.values(), dtype=np.float32))
-                row[:] = weights @ table[list(counts)].astype(np.float32)
+                row[:] = weights @ _numbers(table)[list(counts)].astype(np.float32)
         return unit_rows(rows)
 
+    def embed_question(self, text: str) -> array[float]:
+        """Return the vector of a question.
+
+        It is the same in every process and on every machine. numpy is loaded for a long text
+        alone: for a command, which asks once, that takes longer than adding up a few pieces.
+        """
+        table, subwords = self._tables()
+        counts = Counter(subwords.pieces(text))
+        weights = [1 + math.log(count) for count in counts.values()]
+        total = [0.0] * _DIMS
+        if len(counts) > _ADDED_PLAINLY:
+            import numpy as np
+
+            total = (np.array(weights) @ _numbers(table)[list(counts)].astype(np.float64)).tolist()
+        else:
+            for piece, weight in zip(counts, weights, strict=True):
+                numbers = _ROW.unpack_from(table, piece * _ROW.size)
+                total = [
+                    part + weight * number for part, number in zip(total, numbers, strict=True)
+                ]
+        length = math.sqrt(math.fsum(part * part for part in total))
+        return array("f", [part / length for part in total] if length else total)
+
+    def _tables(self) -> tuple[memoryview, Subwords]:
+        with self._loading:  # two threads that come first must not read it twice
+            return self._model
+
     @cached_property
-    def _model(self) -> tuple[Any, Subwords]:
+    def _model(self) -> tuple[memoryview, Subwords]:
         """The vectors of all pieces, and what cuts texts into pieces.
 
         The vectors stay in their file: only what is looked up is read.
         """
-        import numpy as np
-
         weights, vocabulary = _file(_WEIGHTS), _file(_VOCABULARY)
         path = weights
         try:
             with path.open("rb") as file:
                 header = int.from_bytes(file.read(8), "little")
                 place = json.loads(file.read(header))["embedding.weight"]
-            if place["dtype"] != "F16" or place["shape"][1:] != [_DIMS]:
-                raise ValueError(f"it holds {place['shape']} of {place['dtype']}")
-            start = 8 + header + place["data_offsets"][0]
-            table = np.memmap(path, np.float16, "r", start, tuple(place["shape"]))
+                if place["dtype"] != "F16" or place["shape"][1:] != [_DIMS]:
+                    raise ValueError(f"it holds {place['shape']} of {place['dtype']}")
+                start, size = 8 + header + place["data_offsets"][0], place["shape"][0] * _ROW.size
+                table = memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))[start:][:size]
+            if len(table) != size:
+                raise ValueError("its end is missing")
             path = vocabulary
-            # The larger part of the file, behind the pieces, is not needed.
-            text = path.read_bytes().partition(b'"merges": [')[0].decode()
+            with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as whole:
+                # The larger part of the file, behind the pieces, is not needed.
+                end = whole.find(b'"merges": [')
+                text = whole[: end if end >= 0 else len(whole)].decode()
             start = text.index("{", text.index('"vocab":'))
             return table, Subwords(json.JSONDecoder().raw_decode(text, start)[0])
         except (OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError) as error:
@@ -133,6 +167,13 @@ class OfflineEmbedder:
                 f"{path} cannot be read: {error}. Install it again with `pip install "
                 f"--force-reinstall {_PACKAGE}`."
             ) from error
+
+
+def _numbers(table: memoryview) -> Any:
+    """The vectors of all pieces as an array, which stays in its file."""
+    import numpy as np
+
+    return np.frombuffer(table, dtype=np.float16).reshape(-1, _DIMS)
 
 
 def _file(name: str) -> Path:
