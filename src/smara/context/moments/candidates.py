@@ -287,12 +287,12 @@ class MemoryFinder:
             (each.id, replace(each, is_verified=True, needs_review=False, stale_at=None))
             for each in map(memories.get, accepted)
         )
-        said = memories.list(source="said", types=("decision",), limit=most["facts"])
+        decisions = memories.list(source="said", types=("decision",), limit=most["facts"])
         # Both sides said it: in noise that looks like a decision, agents repeat nothing. What has a
         # file is told at its file, and a long one whole when the work comes to it.
         agreed = [
             each
-            for each in said
+            for each in decisions
             if each.data.get("wording") == "agent"
             and not each.files
             and len(line_of(each)) <= LONGEST_LINE
