@@ -494,6 +494,107 @@ def test_how_the_agent_shall_talk_is_heard_at_once_and_told_to_that_person(memor
 
 
 @pytest.mark.parametrize(
+    ("wish", "answer"),
+    [
+        ("First of all: you never push to main here. Branches only.", "Understood, branches only."),
+        ("Two rules per message, no emojis. I told you last week.", "Sorry, corrected."),
+        ("Oye, aquí nunca yarn. Siempre bun install.", "De acuerdo, siempre bun install."),
+        ("このリポジトリでは必ず日本語のコメントにしてください。", "了解しました。"),
+        ("Remember: the staging database is read only on Sundays.", "Noted."),
+    ],
+)
+def test_a_rule_for_all_work_here_is_kept_wherever_it_is_said(memory, wish, answer):
+    turns = (("user", "Mend the parser."), ("assistant", "I mended it."), ("user", wish))
+    say(memory, "s-1", (*turns, ("assistant", answer)))
+    memory.decisions.update()
+    rules = " ".join(text for each in memory.decisions.list() for text in each.quotations)
+    assert wish.split(".")[0].split("。")[0] in rules
+
+
+def test_a_rule_for_all_work_here_is_told_at_the_start_though_more_was_settled(memory):
+    wish = "No, here never call the payment sandbox from tests. Record the answers once."
+    reply = "Got it: tests never call the payment sandbox, answers are recorded once."
+    turns = (
+        ("user", "Write a test for refunds."),
+        ("assistant", "It asks the sandbox."),
+        ("user", wish),
+        ("assistant", reply),
+        ("user", "Good."),
+    )
+    say(memory, "s-1", turns)
+    memory.decisions.update()
+    assert "never call the payment sandbox" in memory.moments.preview().text
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "The import never works here on Mondays.",
+        "It fails every time, and no log says why.",
+        "This time do not run the tests, and never mind the changelog here.",
+    ],
+)
+def test_a_complaint_or_a_word_for_one_time_is_no_rule(memory, words):
+    answer = ("assistant", "I look into it.")
+    say(memory, "s-1", (("user", "Go on."), answer, ("user", words), answer))
+    memory.decisions.update()
+    assert not memory.decisions.list()
+
+
+def test_what_was_measured_is_kept(memory):
+    words = "Measured on four printers: the queue takes at most 40 jobs per minute, then it stalls."
+    turns = (("user", "Why does it stall?"), ("assistant", "Let us see."), ("user", words))
+    say(memory, "s-1", (*turns, ("assistant", "I leave the code as it is.")))
+    memory.decisions.update()
+    assert [each.rule for each in memory.decisions.list()] == [words]
+
+
+def test_words_that_the_person_takes_back_are_not_quoted(memory):
+    turns = (
+        ("user", "order of the bids. amount first of course, then name, short names first"),
+        ("assistant", "Amount, then shorter name. OK."),
+        ("user", "hmm no\nthat lets bots jump the queue"),
+        ("assistant", "Time of arrival is the usual alternative."),
+        ("user", "yes. amount, then time of arrival, the name plays no role"),
+        ("assistant", "And for equal times?"),
+        ("user", "number of the lot. Not the bidder's id, those are random"),
+        ("assistant", "Amount, then time of arrival, then the lot's number; names never matter."),
+    )
+    say(memory, "s-1", turns)
+    memory.decisions.update()
+    (decision,) = memory.decisions.list()
+    assert "short names first" not in " ".join((decision.rule, *decision.quotations))
+    assert "time of arrival" in decision.rule
+
+
+def test_of_two_decisions_about_a_message_the_newer_is_told_first_and_the_older_marked(memory):
+    first = (
+        ("user", "What does depreciation_plan do with cheap laptops?"),
+        ("assistant", "It spreads them over three years. From which price on?"),
+        ("user", "Laptops below 250 euros are expensed at once. The plan starts the month after."),
+        ("assistant", "Laptops below 250 euros are expensed; the plan starts the month after."),
+        ("user", "Yes, and round each month down, the last one takes the rest."),
+        ("assistant", "Settled: expensed below 250 euros, months rounded down."),
+    )
+    second = (
+        ("user", "The auditors want other receipts for laptops in depreciation_plan."),
+        ("assistant", "Which receipts?"),
+        ("user", "A scan of the laptops' receipt is always attached, and never only its number."),
+        ("assistant", "Receipts of laptops are attached as scans, never numbers alone."),
+        ("user", "Right. Ten years they stay, always."),
+        ("assistant", "Settled: scans of receipts, kept ten years."),
+    )
+    say(memory, "s-1", first)
+    say(memory, "s-2", second, day=30)
+    memory.decisions.update()
+    text = told(memory, "depreciation_plan: laptops without receipts are expensed in the plan")
+    lines = [line for line in text.splitlines() if line.startswith("- ")]
+    assert len(lines) == 2
+    assert lines[0].startswith("- Said by a person on 2025-03-31")
+    assert lines[1].startswith("- Earlier (superseded where the newer words above differ), said by")
+
+
+@pytest.mark.parametrize(
     "request_", ["Answer the question in the issue.", "Reply to the review, then merge."]
 )
 def test_a_request_to_answer_somebody_is_no_wish(memory, request_):

@@ -330,7 +330,6 @@ def _is_said_plainly(weight: float, sentence: Sentence) -> bool:
     is_contrast = facts["choice at once"] and facts["refuse"] and not facts["status"]
     is_choice = facts["form"] or (is_contrast and len(sentence.text) <= _SHORT)
     is_wish = weight >= _LEAST_WISH and bool(facts["ever at once"] or facts["henceforth"])
-    is_wish = is_wish and not facts["ignored"]
     is_manner = facts["manner at once"] and not facts["question"] and len(sentence.text) <= _SHORT
     return is_wish or bool(is_manner) or (weight >= _LEAST_CHOICE and bool(is_choice))
 
@@ -352,7 +351,7 @@ def _standing_turns(stated: Sequence[Weighed]) -> set[int]:
     found = set()
     for number in {each.turn for _, each in stated}:
         spoken = [each for _, each in stated if each.turn == number]
-        plain = [each for each in spoken if not _is_open(each) and not each.facts["ignored"]]
+        plain = [each for each in spoken if not _is_open(each)]
         if sum(len(each.text) for each in spoken) > _LONGEST_STANDING:
             continue
         if any(map(_is_standing, plain)) or (

@@ -68,8 +68,6 @@ _QUANTITY = regex(
 """A number with its unit, or a rate."""
 _SCRIPT = regex("[\u3040-\u30ff]|[\u4e00-\u9fff]")
 _WORD = regex("[\u3040-\u30ff\u4e00-\u9fff]|[^\\W\\d_]+(?:'[a-z]+)?|\\d+|[?!:]")
-_HEARD = 0.3
-"""The least share of a person's terms in the answer of an agent that listened."""
 WORD_MARKS = "=^$"
 """With what the facts begin that are words of the sentence."""
 _MOST_WORDS = 80
@@ -397,10 +395,6 @@ def _facts_of(
         facts |= dict.fromkeys(wordings(bare), 1.0)
         echoes = [len(terms & each) / max(3, len(each)) for each in restated]
         facts["echo"] = max(echoes, default=0.0)
-        # Who is told "from now on we deploy on Friday nights" in earnest agrees, repeats or acts.
-        is_answered = bool(after.text.strip()) and not after.calls
-        is_heard = facts["agreed"] or max(facts["echo"], facts["taken up"]) >= _HEARD
-        facts["ignored"] = float(is_answered and not is_heard)
         is_plain = not (facts["question"] or facts["ask"])
         facts |= {
             "answer": talks * exchange["asked"] * is_plain * min(1.0, len(terms) / 2),
