@@ -43,7 +43,7 @@ from evals.scoring import wilson
 from evals.transcripts import Project
 
 NAME = "decisions"
-PARTS_OF_IT = ("chats", "histories", "silence", "scenarios", "attacks")
+PARTS_OF_IT = ("chats", "histories", "silence", "scenarios", "live", "attacks")
 SYSTEMS = ("nothing", "FTS5, best of the past, always", "Smara")
 SECOND = "Smara, second message"
 LIVE = "Smara, heard in live sessions"
@@ -72,7 +72,7 @@ class Outcome:
 
     system: str
     part: str
-    """``development`` or ``scenarios``."""
+    """``development``, ``scenarios`` or ``live``."""
     key: str
     kind: str
     language: str
@@ -141,10 +141,11 @@ def evaluate(data: Path, only: Sequence[str] = ()) -> Figures:
                 work.append(partial(_silence, figures, data, folder / "silence"))
             if "histories" in chosen:
                 work.append(partial(_histories, figures, data, folder / "histories"))
-            if "scenarios" in chosen:
+            for part in ("scenarios", "live"):
                 work += [
-                    partial(_scenario, figures, each, folder / f"scenario-{number}")
-                    for number, each in enumerate(scenarios())
+                    partial(_scenario, figures, each, folder / f"{part}-{number}", part)
+                    for number, each in enumerate(scenarios(part == "live"))
+                    if part in chosen
                 ]
             if "attacks" in chosen:
                 work += [
@@ -525,16 +526,16 @@ def _requests(project: Project, data: Path) -> list[str]:
 # Scenarios.
 
 
-def scenarios() -> list[dict[str, Any]]:
-    """Read the scenarios of all files."""
+def scenarios(is_live: bool = False) -> list[dict[str, Any]]:
+    """Read the scenarios of all files, or those of work day by day, which came later."""
     return [
         json.loads(line)
-        for path in sorted(_SCENARIOS.glob("*.jsonl"))
+        for path in sorted(_SCENARIOS.glob("live/*.jsonl" if is_live else "*.jsonl"))
         for line in path.read_text(encoding="utf-8").splitlines()
     ]
 
 
-def _scenario(figures: Figures, scenario: Mapping[str, Any], folder: Path) -> None:
+def _scenario(figures: Figures, scenario: Mapping[str, Any], folder: Path, part: str) -> None:
     host = Host(folder)
     files = scenario["repository"]["files"]
     host.commit("Initial import", ago(700), files)
@@ -549,12 +550,12 @@ def _scenario(figures: Figures, scenario: Mapping[str, Any], folder: Path) -> No
     host.remember(past)
     host.set_up()
     decides = bool(scenario["gold"])
-    kind = "scenarios that decide" if decides else "scenarios of noise"
+    kind = f"{part} that decide" if decides else f"{part} of noise"
     records = _note_records(figures, kind, host, len(past))
     tell = plain_teller([_text(session.turns) for session in past])
     for number, prompt in enumerate(scenario["prompts"]):
         question = Question(
-            "scenarios",
+            part,
             f"{scenario['id']} {number}",
             scenario["kind"],
             prompt["text"],
@@ -616,12 +617,15 @@ _HEAD = (
 def render(figures: Figures) -> str:
     """Return the figures as Markdown."""
     own = [each for each in figures.outcomes if each.part == "development"]
-    others = [each for each in figures.outcomes if each.part == "scenarios"]
+    others = {
+        part: [each for each in figures.outcomes if each.part == part]
+        for part in ("scenarios", "live")
+    }
     sections = [
         _development_lines(own) if own else [],
         [_bounds(figures), ""] if figures.outcomes else [],
         _quiet_lines(figures.quiet) if figures.quiet else [],
-        _scenario_lines(others) if others else [],
+        *(_scenario_lines(part, some) for part, some in others.items() if some),
         _record_lines(figures) if figures.records else [],
         _attack_lines(figures) if figures.attacks else [],
     ]
@@ -675,10 +679,10 @@ def _quiet_lines(quiet: Sequence[Quiet]) -> list[str]:
     return [*lines, "", f"Target: at most {TARGET_QUIET:.0f} %: {verdict} with {share:.1f} %.", ""]
 
 
-def _scenario_lines(outcomes: Sequence[Outcome]) -> list[str]:
+def _scenario_lines(part: str, outcomes: Sequence[Outcome]) -> list[str]:
     ours = [each for each in outcomes if each.system == "Smara"]
-    lines = [f"### Decisions (scenarios, {len(ours)} prompts)", ""]
-    lines.append(_HEAD.format("scenarios"))
+    lines = [f"### Decisions ({part}, {len(ours)} prompts)", ""]
+    lines.append(_HEAD.format(part))
     for system in SYSTEMS:
         lines.append(_row(system, [each for each in outcomes if each.system == system]))
     for language in dict.fromkeys(each.language for each in ours):
