@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -149,3 +150,49 @@ def test_a_line_tells_the_stage_its_share_and_what_follows():
     assert stage_line({**facts, "isRunning": False, "error": "no space left"}) == (
         "stopped at vectors (no space left); `smara init` goes on"
     )
+
+
+def _write_talk(place: Path, number: int, cwd: Path, turns: Sequence[tuple[str, str]]) -> None:
+    rows = [
+        {
+            "type": role,
+            "sessionId": f"{number:08}-0000-4000-8000-000000000000",
+            "uuid": f"{number:08}-0000-4000-8000-{place_of:012}",
+            "timestamp": f"2026-03-{number:02}T09:{place_of:02}:00.000Z",
+            "cwd": str(cwd),
+            "message": {"role": role, "content": text},
+        }
+        for place_of, (role, text) in enumerate(turns)
+    ]
+    name = place / f"{rows[0]['sessionId']}.jsonl"
+    name.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+
+def test_a_rule_that_a_newer_session_amends_is_superseded_however_many_sessions_there_are(work):
+    place = Path(os.environ["HOME"]) / ".claude" / "projects" / str(work).replace("/", "-")
+    place.mkdir(parents=True)
+    first = (
+        ("user", "What is the cap of parking_fee for a day?"),
+        ("assistant", "parking_fee has no cap yet. Which one do you want?"),
+        ("user", "24 euros a day, counted from entry, always."),
+        ("assistant", "parking_fee is capped at 24 euros per 24 hours from entry. And at night?"),
+        ("user", "Nights never cost extra."),
+        ("assistant", "Settled: parking_fee is capped at 24 euros per 24 hours; no night rate."),
+    )
+    second = (
+        ("user", "The cap of parking_fee changes."),
+        ("assistant", "To which amount?"),
+        ("user", "30 euros a day from now on, counted from entry, always. The rest stays."),
+        ("assistant", "Amended: parking_fee is capped at 30 euros per 24 hours; no night rate."),
+        ("user", "Yes, that is the rule."),
+    )
+    _write_talk(place, 1, work, first)
+    for number in range(2, 25):
+        _write_talk(place, number, work, (("user", "Hello."), ("assistant", "Hello.")))
+    _write_talk(place, 25, work, second)
+    assert spawn("init", "--yes").code == 0
+    (decision,) = spawn("decisions", "list", "--json").data
+    assert "30 euros" in decision["rule"]
+    with open_memory() as memory:
+        every = [each.rule for each in memory.decisions.list(state="all")]
+    assert sum("24 euros per 24 hours" in each for each in every) == 1, "the chain stays visible"

@@ -467,9 +467,11 @@ class BulkImport:
         *,
         everywhere: bool = False,
         learn: bool = True,
+        reads_decisions: bool = True,
         dry_run: bool = False,
     ) -> None:
         self._memory = memory
+        self._reads_decisions = reads_decisions
         bound_unpacking(memory.settings)
         self._resource = resource_id
         self._everywhere = everywhere
@@ -520,8 +522,9 @@ class BulkImport:
             if learner is not None:
                 with bar("learning") as progress:
                     learner.finish(progress)
-                with bar("reading decisions") as progress:
-                    learner.read_decisions(progress)
+                if self._reads_decisions:
+                    with bar("reading decisions") as progress:
+                        learner.read_decisions(progress)
                 done.learned += learner.learned
 
     def _importer(self, cwd: str) -> Importer:

@@ -431,8 +431,8 @@ def _talk_score(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed]) -> floa
     first, last = stated[0][1].turn, stated[-1][1].turn
     answers = [turn for turn in turns[first : last + 2] if turn.speaker == "agent"]
     calls = sum(turn.calls for turn in answers)
-    # Where a host does not say which tools were called, code in most answers shows the work.
-    if 2 * sum("```" in turn.text for turn in answers) > len(answers):
+    # Where a host does not say which tools were called, code in nearly all answers shows the work.
+    if 4 * sum("```" in turn.text for turn in answers) >= 3 * len(answers):
         return 0.0
     weights = [weight for weight, _ in replies]
     if sum(len(turn.text) for turn in answers) > _TALK_CHARACTERS * len(answers):

@@ -200,7 +200,10 @@ class InitRun:
 
         with self._call.memory(models_enabled=False) as memory:
             for start in range(0, len(sessions), _AT_ONCE):
-                report = BulkImport(memory).run(sessions[start : start + _AT_ONCE], bar)
+                # The newest sessions come first here. Decisions are read later, oldest first: an
+                # older rule that is read after its amendment would be told beside it.
+                some = sessions[start : start + _AT_ONCE]
+                report = BulkImport(memory, reads_decisions=False).run(some, bar)
                 self.imported.reports += report.reports
                 self.imported.unread += report.unread
                 self.imported.learned += report.learned
