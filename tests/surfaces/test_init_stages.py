@@ -168,31 +168,49 @@ def _write_talk(place: Path, number: int, cwd: Path, turns: Sequence[tuple[str, 
     name.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 
 
-def test_a_rule_that_a_newer_session_amends_is_superseded_however_many_sessions_there_are(work):
+def test_decisions_are_read_when_all_sessions_are_in_so_that_amendments_come_after(
+    work, monkeypatch
+):
     place = Path(os.environ["HOME"]) / ".claude" / "projects" / str(work).replace("/", "-")
     place.mkdir(parents=True)
     first = (
-        ("user", "What is the cap of parking_fee for a day?"),
-        ("assistant", "parking_fee has no cap yet. Which one do you want?"),
-        ("user", "24 euros a day, counted from entry, always."),
-        ("assistant", "parking_fee is capped at 24 euros per 24 hours from entry. And at night?"),
-        ("user", "Nights never cost extra."),
-        ("assistant", "Settled: parking_fee is capped at 24 euros per 24 hours; no night rate."),
+        ("user", "We settle how hide_rows treats a mark before the move of the archive."),
+        ("assistant", "hide_rows drops every marked row today. Is the case of a mark telling?"),
+        ("user", "Never fold the case, the auditors match it exactly. The marks are deliberate."),
+        ("assistant", "Then marks keep their case. Does a mark drop the row for all lists?"),
+        ("user", "Yes, hidden means hidden, everywhere. A mark that matches nothing is fine."),
+        ("assistant", "Settled: hide_rows keeps the case, and a marked row is hidden everywhere."),
     )
     second = (
-        ("user", "The cap of parking_fee changes."),
-        ("assistant", "To which amount?"),
-        ("user", "30 euros a day from now on, counted from entry, always. The rest stays."),
-        ("assistant", "Amended: parking_fee is capped at 30 euros per 24 hours; no night rate."),
+        ("user", "hide_rows has to change: the head office loses rows that a branch has marked."),
+        ("assistant", "Shall a mark count for the branch alone?"),
+        ("user", "It counts for the lists below the branch only, never for those above it."),
+        (
+            "assistant",
+            "Amended rule in full, superseding the original: hide_rows keeps the case, and a mark"
+            " counts only for lists below its branch.",
+        ),
         ("user", "Yes, that is the rule."),
     )
     _write_talk(place, 1, work, first)
     for number in range(2, 25):
         _write_talk(place, number, work, (("user", "Hello."), ("assistant", "Hello.")))
     _write_talk(place, 25, work, second)
-    assert spawn("init", "--yes").code == 0
-    (decision,) = spawn("decisions", "list", "--json").data
-    assert "30 euros" in decision["rule"]
+
+    def interrupt(self: InitRun, tell: Any = None) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(InitRun, "read_history", interrupt)  # the sessions are in by then
+        smara("init", "--yes")
     with open_memory() as memory:
-        every = [each.rule for each in memory.decisions.list(state="all")]
-    assert sum("24 euros per 24 hours" in each for each in every) == 1, "the chain stays visible"
+        assert len(list(memory.threads.list(limit=50))) == 25
+        assert not memory.decisions.list()
+    assert spawn("init", "--yes").code == 0
+    rules = " ".join(
+        text
+        for each in spawn("decisions", "list", "--json").data
+        for text in (each["rule"], *each["quotations"])
+    )
+    assert "below its branch" in rules
+    assert "hidden means hidden" not in rules
