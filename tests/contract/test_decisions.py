@@ -396,6 +396,26 @@ def test_a_like_sentence_of_another_session_is_not_the_same_wish_again(memory):
     assert not memory.decisions.list()
 
 
+def test_a_decision_belongs_to_no_file_that_the_agent_names_in_passing(
+    memory, tmp_path, monkeypatch
+):
+    """Neither to a page that shows the function which the person names."""
+    root = tmp_path / "garage"
+    root.mkdir()
+    monkeypatch.chdir(root)
+    subprocess.run(["git", "init", "-q"], check=True)
+    (root / "fees.py").write_text("def parking_fee(hours): ...\n")
+    (root / "barrier.py").write_text("def open_barrier(car): ...\n")
+    (root / "PLAN.md").write_text("```python\ndef parking_fee(hours): ...\n```\n")
+    subprocess.run(["git", "add", "-A"], check=True)
+    turns = list(PARKING)
+    turns[1] = ("assistant", f"{turns[1][1][:-1]}, as open_barrier asks it?")
+    say(memory, "garage", turns)
+    memory.decisions.update()
+    (decision,) = memory.decisions.list()
+    assert decision.memory.files == ("fees.py",)
+
+
 def test_words_that_the_agent_wrote_are_not_the_persons_when_they_are_handed_back(memory):
     proposal = (
         "A lead commits one settings file, and every capture must always fire from it. "

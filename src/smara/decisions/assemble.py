@@ -76,6 +76,8 @@ class Draft(NamedTuple):
     rejected: tuple[Quotation, ...]
     about: str
     """All words of the stretch, by which it is found."""
+    spoken: str
+    """The person's own among them; what an agent names in passing is not what is decided on."""
     score: float
     is_wish: bool
     is_personal: bool
@@ -301,6 +303,7 @@ def _compose(
         wording or _taken_up(turns, chosen),
         tuple(_rejected(turns, stretch) if is_talk else ())[:_MOST_REJECTED],
         "\n".join(_words(turn) for turn in turns[first : last + 2]),
+        "\n".join(_words(turn) for turn in turns[first : last + 1] if turn.speaker == "person"),
         score,
         is_wish=is_wish,
         is_personal=is_personal,

@@ -15,6 +15,7 @@ from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from smara.actions.paths import is_prose
 from smara.commits.commits import Commits
 from smara.core.extract import shorten
 from smara.core.files import read_regular
@@ -494,7 +495,7 @@ class Decisions:
 
     def _files_of(self, draft: Draft) -> builtins.list[str]:
         """Return the files in which what a decision names is defined."""
-        names = sorted(names_in([draft.rule, draft.about]), key=lambda each: (-len(each), each))
+        names = sorted(names_in([draft.rule, draft.spoken]), key=lambda each: (-len(each), each))
         defined = self._definitions
         changed = [path for each in draft.files for path in self._in_repository(each)]
         # A change of many files says of none that the decision is about it.
@@ -563,7 +564,8 @@ def definitions(root: str) -> dict[str, list[str]]:
             continue
         size += len(text)
         found.setdefault(path.rpartition("/")[2], []).append(path)
-        for name in set(_DEFINITION.findall(text)):
+        # A plan or a page shows code; it defines nothing.
+        for name in set(_DEFINITION.findall(text)) if not is_prose(path) else ():
             found.setdefault(name, []).append(path)
     return found
 
