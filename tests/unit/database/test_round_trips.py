@@ -52,7 +52,7 @@ EVERYDAY: dict[str, tuple[Callable[[smara.Memory], object], int]] = {
     "ready": (lambda m: m.tasks.ready(), 9),
     "claim and release": (_claim_and_release, 44),
     "get of a task": (lambda m: m.tasks.get(m.tasks.list(limit=1)[0].id), 15),
-    "start of a session": (lambda m: m.moments.start(session_id="s"), 66),
+    "start of a session": (lambda m: m.moments.start(session_id="s"), 70),
 }
 """Calls, and how often each may wait for the server."""
 

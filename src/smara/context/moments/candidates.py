@@ -287,19 +287,18 @@ class MemoryFinder:
             (each.id, replace(each, is_verified=True, needs_review=False, stale_at=None))
             for each in map(memories.get, accepted)
         )
-        decisions = memories.list(source="said", types=("decision",), limit=most["facts"])
         # Both sides said it: in noise that looks like a decision, agents repeat nothing. What has a
         # file is told at its file, and a long one whole when the work comes to it.
         agreed = [
             each
-            for each in decisions
-            if each.data.get("wording") == "agent"
+            for each in every.values()
+            if each.source == "said"
+            and each.data.get("wording") == "agent"
             and not each.files
             and len(line_of(each)) <= LONGEST_LINE
         ]
         newest = nlargest(_MOST_NEWEST, agreed, key=lambda each: (each.evidence_at, each.id))
-        every.update((memory.id, memory) for memory in newest)
-        of_late = {memory.id for memory in newest}
+        of_late = {each.id for each in newest}
         places = [names_of(path, root)[0] for path in paths]
         pool = [
             memory
