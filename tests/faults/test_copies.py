@@ -73,7 +73,8 @@ def exported(memory: smara.Memory, path: Path) -> dict[str, str]:
 
 def vectors(memory: smara.Memory) -> list[tuple[int, bytes]]:
     with memory.internals.database.read() as session:
-        return [(no, bytes(v)) for no, v in session.all("SELECT no, vector FROM vectors ORDER BY no")]
+        rows = session.all("SELECT no, vector FROM vectors ORDER BY no")
+    return [(no, bytes(vector)) for no, vector in rows]
 
 
 def fill(address: str, name: str, messages: int) -> None:

@@ -214,3 +214,21 @@ def test_decisions_are_read_when_all_sessions_are_in_so_that_amendments_come_aft
     )
     assert "below its branch" in rules
     assert "hidden means hidden" not in rules
+
+
+@pytest.mark.parametrize("what", ["--whole-project", "--thread"])
+def test_what_was_erased_does_not_come_back_by_another_init(work, what):
+    place = Path(os.environ["HOME"]) / ".claude" / "projects" / str(work).replace("/", "-")
+    place.mkdir(parents=True)
+    talk = (("user", "Where is the cellar key?"), ("assistant", "Behind the fuse box."))
+    _write_talk(place, 1, work, talk)
+    assert spawn("init", "--yes").code == 0
+    with open_memory() as memory:
+        (thread,) = memory.threads.list()
+    words = ["--whole-project"] if what == "--whole-project" else ["--thread", thread.id]
+    assert spawn("erase", *words, "--yes").code == 0
+    _write_talk(place, 2, work, (("user", "What is new?"), ("assistant", "Nothing.")))
+    assert spawn("init", "--yes").code == 0
+    with open_memory() as memory:
+        assert [each.title for each in memory.threads.list()] == ["What is new?"]
+        assert not memory.search("cellar key fuse box")

@@ -367,26 +367,47 @@ class Tombstones(ProjectStore):
     """Salted hashes of what was erased from this project."""
 
     def add(
-        self, session: Session, kind: str, names: Iterable[str], erased_at: int, salt: bytes
+        self,
+        session: Session,
+        kind: str,
+        names: Iterable[str],
+        erased_at: int,
+        salt: bytes,
+        is_project: bool = False,
     ) -> None:
-        """Remember names; ``salt`` becomes the store's if it has none."""
+        """Remember names; ``salt`` becomes the store's if it has none.
+
+        If the project goes with them, one of the same repository is kept from them, too: it gets
+        another id.
+        """
         session.run(
             "INSERT INTO tombstones (kind, hash, erased_at) SELECT 'salt', ?, ?"
             " WHERE NOT EXISTS (SELECT 1 FROM tombstones WHERE kind = 'salt')",
             (salt, erased_at),
         )
         key = next(iter(self._salts(session)), salt)
+        projects = self._projects(session) if is_project else [self.scope.project_id]
         session.run_many(
             "INSERT INTO tombstones (kind, hash, erased_at) VALUES (?, ?, ?)"
             " ON CONFLICT (kind, hash) DO UPDATE SET erased_at = excluded.erased_at",
-            [(kind, self._hash(key, kind, name), erased_at) for name in names],
+            [
+                (kind, _tombstone(key, project, kind, name), erased_at)
+                for name in names
+                for project in projects
+            ],
         )
 
     def erased(self, session: Session, kind: str, names: Iterable[str]) -> dict[str, int]:
         """Return when names were erased, of those that were."""
         # A store from which nothing was erased answers after the first question.
         keys, every = self._salts(session), list(names)
-        hashes = {self._hash(key, kind, name): name for key in keys for name in every}
+        projects = self._projects(session) if keys else []
+        hashes = {
+            _tombstone(key, project, kind, name): name
+            for key in keys
+            for project in projects
+            for name in every
+        }
         statement = "SELECT hash, erased_at FROM tombstones WHERE kind = ? AND hash IN (:some)"
         return {
             hashes[bytes(found)]: int(erased_at)
@@ -403,6 +424,17 @@ class Tombstones(ProjectStore):
         )
         return [bytes(row[0]) for row in rows]
 
-    def _hash(self, key: bytes, kind: str, name: str) -> bytes:
-        text = "\0".join((self.scope.project_id, kind, name))
-        return hashlib.blake2b(text.encode("utf-8", "replace"), key=key, digest_size=16).digest()
+    def _projects(self, session: Session) -> list[str]:
+        """Return the id of this project, and how its repositories and folders are known."""
+        rows = session.all(
+            self.sql(
+                "SELECT kind, coalesce(first_commit, host), coalesce(remote, path, '')"
+                " FROM project_places WHERE project_no = :project"
+            )
+        )
+        return [self.scope.project_id, *(" ".join(map(str, row)) for row in rows)]
+
+
+def _tombstone(key: bytes, project: str, kind: str, name: str) -> bytes:
+    text = "\0".join((project, kind, name))
+    return hashlib.blake2b(text.encode("utf-8", "replace"), key=key, digest_size=16).digest()

@@ -107,7 +107,7 @@ class Eraser:
         """
         vocabulary = self._vocabulary()
         shells = self._shells()
-        self._bury(now_ms, shells)
+        self._bury(now_ms, shells, is_project)
         self._forget_observed()
         self._renew()
         self._put_pages()
@@ -152,11 +152,15 @@ class Eraser:
         for part in parts(sorted(numbers)):
             self._run(statement.replace(":some", marks(len(part))), part)
 
-    def _bury(self, now_ms: int, shells: Sequence[tuple[Any, ...]]) -> None:
+    def _bury(self, now_ms: int, shells: Sequence[tuple[Any, ...]], is_project: bool) -> None:
         """Write salted hashes of what goes, so that no import brings it back."""
         stones, salt = Tombstones(self._database, self._scope), secrets.token_bytes(32)
+
+        def bury(kind: str, names: Iterable[str]) -> None:
+            stones.add(self._session, kind, names, now_ms, salt, is_project)
+
         walk, reader = self._walk, RowReader(self._database, self._session, self._scope)
-        stones.add(self._session, "thread", sorted(walk.sessions), now_ms, salt)
+        bury("thread", sorted(walk.sessions))
         for table in RECORDS:
             owner = table.owner and table.refs[table.owner]
             # A row does not come back without the row that it belongs to.
@@ -176,19 +180,19 @@ class Eraser:
                 ]
             for where, values in conditions:
                 names = list(reader.names(table, where, values))
-                stones.add(self._session, table.name, names, now_ms, salt)
+                bury(table.name, names)
         for row in walk.among("tasks", "no", walk.rows["tasks"], "t.id, t.short_id"):
-            stones.add(self._session, "task", map(key_of, map(str, row)), now_ms, salt)
+            bury("task", map(key_of, map(str, row)))
         gone = walk.rows["memories"] - walk.partial
         prints = walk.among("memories", "no", gone, "t.fingerprint")
-        stones.add(self._session, "words", (str(row[0]) for row in prints), now_ms, salt)
+        bury("words", (str(row[0]) for row in prints))
         origins = walk.among("decisions", "memory_no", gone, "t.origin")
-        stones.add(self._session, "decision", (str(row[0]) for row in origins), now_ms, salt)
+        bury("decision", (str(row[0]) for row in origins))
         # A hook tells the words of a message under another id than the transcript.
         threads = {row[1] for row in shells}
         ids: dict[int, str] = dict(walk.among("threads", "no", threads, "t.no, t.id"))
         words = ("\0".join((ids[row[1]], row[4], from_storable(row[10]).strip())) for row in shells)
-        stones.add(self._session, "said", words, now_ms, salt)
+        bury("said", words)
 
     def _shells(self) -> list[tuple[Any, ...]]:
         """Return the erased messages of threads that stay."""

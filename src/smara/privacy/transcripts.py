@@ -267,7 +267,7 @@ class _Withholder(Eraser):
     def walk(self) -> Walk:
         return self._walk
 
-    def _bury(self, now_ms: int, shells: Sequence[tuple[Any, ...]]) -> None:
+    def _bury(self, now_ms: int, shells: Sequence[tuple[Any, ...]], is_project: bool) -> None:
         """Leave no tombstones: a transcript that is read again brings no text."""
 
     def _delete(self, name: str) -> None:

@@ -209,9 +209,8 @@ def erase_command(
     Without --yes it lists what would go and changes nothing. There is no
     undo. Rows, indexes and vectors go together; then the file is written
     again and searched for what was erased. What is imported later does not
-    bring it back; of a whole project nothing is kept that could prevent it, so
-    `smara init` reads again what agents have. Their transcripts and former
-    backups are yours to delete.
+    bring it back. The transcripts of agents and former backups are yours to
+    delete.
 
     --expired, alone: what `smara status` shows as past its rule. A worker
     does this once a day.
