@@ -42,8 +42,9 @@ _LEAST_SUMMARY, _LEAST_WORDING, _MOST_ADDED = 0.2, 0.4, 4
 _REPORTS = 0.1
 _LEAST_TERMS, _LEAST_OF_A_WISH, _LEAST_BINDING = 3, 2, 2
 _LEAST_WISH, _LEAST_CHOICE = 0.15, 0.3
-_REPEATED, _MOST_BESIDE, _LONGEST_STANDING = 0.3, 3, 500
-"""How much of a standing rule the agent repeats; how many sentences are kept for each."""
+_REPEATED, _ECHOED, _MOST_BESIDE, _LONGEST_STANDING = 0.3, 0.5, 3, 500
+"""How much of a standing rule, or of words that are taken back, the agent repeats; how many
+sentences are kept for each rule; the longest message that is one."""
 _RESTATED, _SHORT_ANSWER, _SHORT = 0.7, 300, 90
 _MANY_CALLS, _MOST_CALLS = 3, 2
 _PAUSE_MS = 6 * 3_600_000
@@ -409,7 +410,7 @@ def _is_withdrawn(
 ) -> bool:
     """Return True if the agent repeats a statement, asks nothing, and the person says no to it."""
     answer = turns[sentence.turn + 1 : sentence.turn + 2]
-    is_echoed = max(sentence.facts["echo"], sentence.facts["taken up"]) >= 0.5
+    is_echoed = max(sentence.facts["echo"], sentence.facts["taken up"]) >= _ECHOED
     if not is_echoed or not answer or answer[0].text.rstrip()[-1:] in "?？":
         return False
     after = next((each for _, each in stretch if each.turn > sentence.turn), None)
