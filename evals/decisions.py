@@ -259,7 +259,8 @@ def _compare(
     records: str = "",
 ) -> None:
     def play(*prompts: str, edits: Mapping[str, str] = question.edits) -> Told:
-        session = str(uuid.uuid5(uuid.NAMESPACE_OID, question.key))
+        # Not the id of a session of the past: a session is not told its own words.
+        session = str(uuid.uuid5(uuid.NAMESPACE_OID, f"asks {question.key}"))
         copy = host.copy_of_store(folder / "copy")
         return copy.session(session, *prompts, opens=question.opens if edits else (), edits=edits)
 
