@@ -551,6 +551,7 @@ def test_a_rule_for_all_work_here_is_told_at_the_start_though_more_was_settled(m
     [
         "The import never works here on Mondays.",
         "It fails every time, and no log says why.",
+        "All the tests pass on my side, no errors at all.",
         "This time do not run the tests, and never mind the changelog here.",
     ],
 )

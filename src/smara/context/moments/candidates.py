@@ -287,18 +287,7 @@ class MemoryFinder:
             (each.id, replace(each, is_verified=True, needs_review=False, stale_at=None))
             for each in map(memories.get, accepted)
         )
-        # Both sides said it: in noise that looks like a decision, agents repeat nothing. What has a
-        # file is told at its file, and a long one whole when the work comes to it.
-        agreed = [
-            each
-            for each in every.values()
-            if each.source == "said"
-            and each.data.get("wording") == "agent"
-            and not each.files
-            and len(line_of(each)) <= LONGEST_LINE
-        ]
-        newest = nlargest(_MOST_NEWEST, agreed, key=lambda each: (each.evidence_at, each.id))
-        of_late = {each.id for each in newest}
+        of_late = _newest_agreed(every.values())
         places = [names_of(path, root)[0] for path in paths]
         pool = [
             memory
@@ -340,6 +329,24 @@ class MemoryFinder:
                 distinct.append(each)
                 statements.append(statement)
         return distinct
+
+
+def _newest_agreed(memories: Iterable[TypedMemory]) -> set[str]:
+    """Return the ids of the newest decisions that have no other moment than the start.
+
+    Both sides said them: in noise that looks like a decision, agents repeat little. What has a file
+    is told at its file, and a long one whole when the work comes to it.
+    """
+    agreed = [
+        each
+        for each in memories
+        if each.source == "said"
+        and each.data.get("wording") == "agent"
+        and not each.files
+        and len(line_of(each)) <= LONGEST_LINE
+    ]
+    newest = nlargest(_MOST_NEWEST, agreed, key=lambda each: (each.evidence_at, each.id))
+    return {each.id for each in newest}
 
 
 def file_names(path: str, root: str | None) -> set[str]:
