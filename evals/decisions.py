@@ -245,6 +245,7 @@ class Question:
     is_needed: bool = True
     opens: Sequence[str] = ()
     edits: Mapping[str, str] = field(default_factory=dict)
+    runs: Sequence[str] = ()
     parts: Sequence[str] = ()
     forbidden: Sequence[str] = ()
 
@@ -262,7 +263,13 @@ def _compare(
         # Not the id of a session of the past: a session is not told its own words.
         session = str(uuid.uuid5(uuid.NAMESPACE_OID, f"asks {question.key}"))
         copy = host.copy_of_store(folder / "copy")
-        return copy.session(session, *prompts, opens=question.opens if edits else (), edits=edits)
+        return copy.session(
+            session,
+            *prompts,
+            opens=question.opens if edits else (),
+            edits=edits,
+            runs=question.runs if edits else (),
+        )
 
     every = dict(zip(SYSTEMS, (Told(), tell(question.prompt), play(question.prompt)), strict=True))
     if question.part == "development":  # whether the message alone is enough, later in a session
@@ -564,6 +571,7 @@ def _scenario(figures: Figures, scenario: Mapping[str, Any], folder: Path, part:
             is_needed=prompt["needs"],
             opens=prompt["opens"],
             edits={path: files.get(path, "") for path in prompt["edits"]},
+            runs=prompt.get("runs", ()),
             parts=prompt["parts"],
             forbidden=prompt["forbidden"],
         )
@@ -610,7 +618,8 @@ def _row(name: str, outcomes: Sequence[Outcome]) -> str:
 
 _HEAD = (
     "| {} | whole rule told | parts | whole rule kept | false as in force"
-    " | answered without need | the same at the start | tokens at start / message / open / edit |"
+    " | answered without need | the same at the start | tokens at start / message / open / edit"
+    " / command |"
     "\n|---|---|---|---|---|---|---|---|"
 )
 

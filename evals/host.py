@@ -28,7 +28,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-MOMENTS = ("start", "message", "open", "edit")
+MOMENTS = ("start", "message", "open", "edit", "command")
 _GIT = ("git", "-c", "user.name=Ann", "-c", "user.email=ann@example.com", "-c", "gc.auto=0")
 _PATIENT = ("SMARA_PATIENCE", "SMARA_SEARCH_DEADLINE_SECONDS", "SMARA_EMBED_QUERY_SECONDS")
 
@@ -165,8 +165,12 @@ class Host:
         *prompts: str,
         opens: Sequence[str] = (),
         edits: Mapping[str, str] = {},
+        runs: Sequence[str] = (),
     ) -> Told:
-        """Play a session up to its first edits; ``edits`` names what is replaced in each file."""
+        """Play a session up to its first edits and commands.
+
+        ``edits`` names what is replaced in each file.
+        """
         told = Told()
         told.texts["start"] = self.fire("SessionStart", name, source="startup")
         answers = [self.fire("UserPromptSubmit", name, prompt=prompt) for prompt in prompts]
@@ -193,6 +197,14 @@ class Host:
                 tool_name="Edit" if "old_string" in change else "Write",
                 tool_use_id=f"{name}-edit-{number}",
                 tool_input=change,
+            )
+        for number, command in enumerate(runs):
+            told.texts["command"] += self.fire(
+                "PreToolUse",
+                name,
+                tool_name="Bash",
+                tool_use_id=f"{name}-run-{number}",
+                tool_input={"command": command},
             )
         return told
 
@@ -240,7 +252,8 @@ def _strings(value: Any, key: str = "") -> list[str]:
 def transcript(session: Session, cwd: str) -> list[dict[str, Any]]:
     """Write a session as Claude Code does; a turn of a tool is a call and its result.
 
-    A turn may name ``tool`` and ``input``, or have ``content``: the blocks as they are.
+    A turn may name ``tool`` and ``input``, or begin with the command after a ``$``, or have
+    ``content``: the blocks as they are.
     """
     records: list[dict[str, Any]] = []
     for number, turn in enumerate(session.turns):
@@ -268,7 +281,9 @@ def transcript(session: Session, cwd: str) -> list[dict[str, Any]]:
         text = turn.get("text", "")
         if turn["role"] == "tool":
             call = f"toolu-{session.id}-{number}"
-            name, given = turn.get("tool", "Bash"), turn.get("input", {"command": "make"})
+            line = text.partition("\n")[0]
+            command = line[2:] if line.startswith("$ ") else "make"
+            name, given = turn.get("tool", "Bash"), turn.get("input", {"command": command})
             add("assistant", [{"type": "tool_use", "id": call, "name": name, "input": given}])
             add("user", [{"type": "tool_result", "tool_use_id": call, "content": text}])
         elif turn["role"] == "assistant":

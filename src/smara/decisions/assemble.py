@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -18,6 +18,12 @@ from smara.core.extract import shorten
 from smara.core.startup.regex import regex
 from smara.core.terms import cjk_run
 from smara.decisions.choose import ChosenGroup
+from smara.decisions.refusals import (
+    RunCommand,
+    commands_run,
+    refused_commands,
+    replaced_programs,
+)
 from smara.decisions.utterances import (
     Sentence,
     SpokenTurn,
@@ -84,6 +90,8 @@ class Draft(NamedTuple):
     is_personal: bool
     files: tuple[str, ...]
     """The files that the agent changed in the stretch, or right after it."""
+    commands: tuple[str, ...] = ()
+    """The commands of the session that it refuses."""
     method: str = ""
     """The prompt by which a model chose it; empty for the weights."""
 
@@ -232,17 +240,21 @@ def _draft(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed], mean: float)
         return None
     first = stretch[0][1].turn
     score = max((weight for weight, each in stated if _is_plain(each)), default=0.0)
-    lasting = _standing_turns(stated)
+    objecting = _objecting_turns(turns, stated)
+    lasting = _standing_turns(stated, objecting)
     standing = [each for _, each in stated if each.turn in lasting and not _is_open(each)]
     plainly = [
         each
         for weight, each in stated
-        if _is_plain(each, _LEAST_OF_A_WISH)
-        and (
-            _is_restated(turns, each)
-            or _is_said_plainly(weight, each)
-            or _is_fact(each)
-            or each in standing
+        if (each.turn in objecting and not _is_open(each))
+        or (
+            _is_plain(each, _LEAST_OF_A_WISH)
+            and (
+                _is_restated(turns, each)
+                or _is_said_plainly(weight, each)
+                or _is_fact(each)
+                or each in standing
+            )
         )
     ]
     if plainly:
@@ -309,7 +321,31 @@ def _compose(
         is_wish=is_wish,
         is_personal=is_personal,
         files=tuple(dict.fromkeys(path for turn in turns[first : last + 2] for path in turn.files)),
+        commands=_refused(turns, chosen),
     )
+
+
+def _refused(turns: Sequence[SpokenTurn], chosen: Sequence[Quotation]) -> tuple[str, ...]:
+    """Return the commands of a session that quotations refuse."""
+    refused: dict[str, None] = {}
+    run = commands_run([line for turn in turns for line in turn.commands])
+    for number in dict.fromkeys(each.turn for each in chosen) if run else ():
+        texts = [each.text for each in chosen if each.turn == number]
+        found = _refused_in(turns, number, texts, run)
+        refused |= dict.fromkeys(" ".join(words) for words in found)
+    return tuple(refused)
+
+
+def _refused_in(
+    turns: Sequence[SpokenTurn], number: int, texts: Sequence[str], run: Sequence[RunCommand]
+) -> list[tuple[str, ...]]:
+    """Return the commands that texts of a turn refuse, among some that were run."""
+    later = [line for turn in turns[number + 1 :] for line in turn.commands]
+    found = [words for text in texts for words in refused_commands(text, run, later)]
+    if found or not 0 < number < len(turns) - 1:
+        return found
+    before, after = (commands_run(turns[each].commands) for each in (number - 1, number + 1))
+    return replaced_programs(" ".join(texts), before, after)
 
 
 def _is_plain(sentence: Sentence, least: int = _LEAST_TERMS) -> bool:
@@ -346,11 +382,28 @@ def _is_fact(sentence: Sentence) -> bool:
     return bool(facts["note at once"] or (facts["measure"] and facts["quantities"]))
 
 
-def _standing_turns(stated: Sequence[Weighed]) -> set[int]:
+def _objecting_turns(turns: Sequence[SpokenTurn], stated: Sequence[Weighed]) -> set[int]:
+    """Return the turns of a person that refuse a command which the agent has just run.
+
+    "Ugh. Not pip." after ``pip install``; "don't push yet" only puts it off.
+    """
+    found = set()
+    for number in {each.turn for _, each in stated}:
+        before = turns[number - 1].commands if number else ()
+        spoken = [each for _, each in stated if each.turn == number]
+        if not before or sum(len(each.text) for each in spoken) > _LONGEST_STANDING:
+            continue
+        plain = [each.text for each in spoken if not (_is_open(each) or each.facts["yet"])]
+        if plain and _refused_in(turns, number, plain, commands_run(before)):
+            found.add(number)
+    return found
+
+
+def _standing_turns(stated: Sequence[Weighed], objecting: Collection[int] = ()) -> set[int]:
     """Return the turns of a person that say how work is done every time.
 
     "Three sentences, no headings. Every time." is one rule in two sentences; "it fails every time"
-    is none.
+    is none. Who objects to a command and says that it holds here has said a rule.
     """
     found = set()
     for number in {each.turn for _, each in stated}:
@@ -358,9 +411,16 @@ def _standing_turns(stated: Sequence[Weighed]) -> set[int]:
         plain = [each for each in spoken if not _is_open(each)]
         if sum(len(each.text) for each in spoken) > _LONGEST_STANDING:
             continue
-        if any(map(_is_standing, plain)) or (
-            any(each.facts["each"] for each in plain)
-            and any(each.facts["refuse"] or each.facts["oblige"] for each in plain)
+        is_objection = number in objecting and any(
+            each.facts[name] for each in plain for name in ("here", "each", "ever", "henceforth")
+        )
+        if (
+            is_objection
+            or any(map(_is_standing, plain))
+            or (
+                any(each.facts["each"] for each in plain)
+                and any(each.facts["refuse"] or each.facts["oblige"] for each in plain)
+            )
         ):
             found.add(number)
     return found

@@ -410,6 +410,7 @@ class Decisions:
             "wording": "agent" if draft.wording is not None else "person",
             "method": draft.method,
             "earlier": [each.quote for each in carried if each.quote],
+            "commands": list(draft.commands),
             "disagrees_with": [each.short_id for each in disputed],
         }
         return NewMemory(
@@ -464,7 +465,8 @@ class Decisions:
             session_id=thread.id,
             content=rule,
             evidence=[*evidence, *carried][:_MOST_EVIDENCE],
-            data={"wording": "agent" if draft.wording is not None else "person"},
+            data={"wording": "agent" if draft.wording is not None else "person"}
+            | ({"commands": list(draft.commands)} if draft.commands else {}),
         )
         with self._store.database.write() as session:
             self._index(session, thread, after, row.origin, draft)

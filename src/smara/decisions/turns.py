@@ -83,6 +83,9 @@ def _agents_turn(
         last.at if last is not None else 0,
         calls=len(used),
         files=tuple(filter(None, files)),
+        commands=tuple(
+            each.argument("command", "cmd", "script") for each in used if kind_of(each) == "command"
+        ),
     )
 
 

@@ -44,6 +44,8 @@ _CODE = regex(
 _LABEL = regex(r"\s*(?:\[?\d?\d:\d\d(?::\d\d)?\]?\s*)?([\w][\w .@-]{0,24}):\s")
 _SPEAKERS = word_set("user assistant human ai bot agent from to subject date cc me you")
 _LEAST_OF_A_PAGE = 3
+_PASSAGE = regex(r"\s*[\"'“‘«„].{40,}[\"'”’»]\s*$")
+"""A line that is a quotation from its first to its last character."""
 _PATCH = regex(r"diff --git |Index: |--- a/|\+\+\+ b/|@@ -\d")
 _NAME = regex(r"`[^`\s]+`|\b\w+_\w+\b|\b[a-z]+[A-Z]\w+|\b\w+\(\)|\b[\w-]+\.[a-z]{1,4}\b")
 _SYMBOLS = regex(r"[{}()\[\];=<>|\\/_$#@^~*+]")
@@ -71,6 +73,8 @@ _WORD = regex("[\u3040-\u30ff\u4e00-\u9fff]|[^\\W\\d_]+(?:'[a-z]+)?|\\d+|[?!:]")
 WORD_MARKS = "=^$"
 """With what the facts begin that are words of the sentence."""
 _MOST_WORDS = 80
+_FINDING_WORDS, _FINDING_NAMES = 12, 2
+"""The least words of a sentence, on average, and names of code in a pasted finding."""
 _NEAR_TURNS, _LEAST_COPIED, _MOST_COPIED = 6, 30, 1
 """The agent's turns that a person may copy from; how long a copied sentence is; one is a choice."""
 
@@ -86,6 +90,8 @@ class SpokenTurn(NamedTuple):
     """How many tools an agent called in its turn."""
     files: tuple[str, ...] = ()
     """The files that it changed."""
+    commands: tuple[str, ...] = ()
+    """The command lines that it ran."""
     seq: int = 0
     """The place of its first message in the thread."""
     is_form: bool = False
@@ -214,6 +220,8 @@ def _is_code(line: str) -> bool:
     bare = _LINK.sub("", _BULLET.sub("", line, count=1))
     if line == "```" or line.lstrip().startswith((">", "|")) or line.startswith(("    ", "\t")):
         return True
+    if _PASSAGE.match(line):
+        return True
     letters = sum(character.isalpha() for character in bare)
     return (
         bool(_CODE.match(bare))
@@ -281,6 +289,8 @@ def read_utterances(turns: Sequence[SpokenTurn]) -> list[Sentence]:
             continue
         before = turns[number - 1] if number else _SILENCE
         after = turns[number + 1] if number + 1 < len(turns) else _SILENCE
+        if after.calls and not turn.is_form and is_finding(own_text(turn.text)):
+            continue
         spoken = [
             Sentence(number, sentence, facts)
             for sentence, facts in _facts_of(
@@ -292,6 +302,26 @@ def read_utterances(turns: Sequence[SpokenTurn]) -> list[Sentence]:
         copied = {each.text for each in spoken if _is_copied(each.text, agents)}
         found += [each for each in spoken if len(copied) <= _MOST_COPIED or each.text not in copied]
     return found
+
+
+def is_finding(text: str) -> bool:
+    """Return True for the prose of a review: formal, about code, to nobody.
+
+    Who settles something speaks of us, me or you.
+
+    >>> is_finding("The error of `load()` is wrapped twice, by `read()` and again by its own caller. "
+    ...     "Wrapping it in the caller alone makes the failures of both easier to tell apart.")
+    True
+    """  # noqa: E501
+    listed = sentences(text)
+    bare = _LONG_QUOTATION.sub("", text)
+    return (
+        len(listed) >= 2
+        and not any(each[:1].islower() for each in listed)
+        and len(text.split()) >= _FINDING_WORDS * len(listed)
+        and len(names_in([bare])) >= _FINDING_NAMES
+        and not any(count_signs(bare, name) for name in ("self", "you", "group"))
+    )
 
 
 def without_host_blocks(text: str) -> str:

@@ -43,6 +43,7 @@ _SAID = (
     _may("method", "text", "the prompt with which a model chose it; empty without a model"),
     _may("earlier", "texts", "what still stands of the decision before"),
     _may("disagrees_with", "texts", "decisions of other people that say otherwise"),
+    _may("commands", "texts", "the commands that it refuses"),
 )
 _words, _heading, _form = partial(_cue, "words"), partial(_cue, "heading"), partial(_cue, "form")
 

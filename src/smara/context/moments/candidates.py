@@ -197,6 +197,16 @@ class MemoryFinder:
         found = (memory for memory in near if names.intersection(memory.files))
         return self._sure(found, sorted(names))
 
+    def refusing(self, limit: int) -> list[tuple[tuple[str, ...], Tellable]]:
+        """Return decisions that refuse a command, with the command, newest first."""
+        listed = self.memories.list(source="said", limit=limit)
+        refusing = [each for each in listed if each.data.get("commands")]
+        return [
+            (tuple(str(command).split()), each)
+            for each in self.memories.tellable(refusing, places=None)
+            for command in each.memory.data["commands"]
+        ]
+
     def about_error(self, output: str) -> list[Tellable]:
         """Return described errors that stand in a text."""
         text = " ".join(output.split()).casefold()

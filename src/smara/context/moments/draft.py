@@ -217,6 +217,17 @@ def line_of_memory(
     return InjectionLine(text, item)
 
 
+def line_of_refusal(tellable: Tellable) -> InjectionLine:
+    """Return the line of a decision that refuses a command.
+
+    It is said again before the command even if the session was told it at its start: what was told
+    there is about to be done all the same.
+    """
+    found = line_of_memory(tellable, "a person refused this command")
+    item = found.item
+    return found if item is None else found._replace(item=replace(item, key=f"refused:{item.id}"))
+
+
 def line_of_failure(failure: KnownFailure, why: str, is_before: bool) -> InjectionLine:
     """Return a failure as a line of an injection."""
     line = failure_line(failure, is_error=not is_before)

@@ -21,10 +21,11 @@ from smara.context.moments.draft import (
     line_of_failure,
     line_of_memory,
     line_of_note,
+    line_of_refusal,
 )
 from smara.core.events import HostEvent
 from smara.core.tool_names import is_whole, tool_arguments, tool_name
-from smara.core.tool_triggers import shown_files
+from smara.core.tool_triggers import shown_files, starts
 from smara.knowledge.trust import Tellable
 
 EDITING = ("Edit", "Write")
@@ -39,6 +40,7 @@ FAILED_BEFORE = "the same command failed here before"
 LACKING = "what it needs was not there before"
 NOT_FOUND = "the file was not found here before"
 KNOWN_ERROR = "the same error came here before"
+MOST_REFUSING = 400
 
 
 class CallSubject(NamedTuple):
@@ -120,6 +122,10 @@ class ToolCallLookup:
     def before(self, call: CallSubject) -> list[InjectionLine]:
         """Return what is known about a call before it is made."""
         if call.command:
+            refusing = self._finder.refusing(MOST_REFUSING)
+            for needs, tellable in refusing:
+                if starts(call.command, needs):
+                    return [line_of_refusal(tellable)]
             absent = wanted(self._habits.failures_lacking(call.command))
             if absent:
                 return [line_of_failure(each, LACKING, is_before=True) for each in absent]

@@ -34,6 +34,7 @@ from smara.context.moments.draft import (
     day,
     line_of_failure,
     line_of_memory,
+    line_of_refusal,
     make_draft,
     one_line,
     quoted,
@@ -44,6 +45,7 @@ from smara.context.moments.tool_calls import (
     FAILED_BEFORE,
     KNOWN_ERROR,
     LACKING,
+    MOST_REFUSING,
     SEARCHING,
     ToolCallLookup,
     is_worth_saying,
@@ -193,6 +195,9 @@ def tool_triggers(
     failures = habits.failures(MOST_FAILURES)
     wants = list(_of_wants(failures))
     needs = {each.needs for each in wants}
+    for refused, tellable in finder.refusing(MOST_REFUSING):
+        lines = [line_of_refusal(tellable)]
+        found += _trigger("before_tool", lines, tools=("Bash",), needs=refused)
     for failure in failures:
         if is_worth_saying(failure):
             found += _of_failure(failure, needs)
