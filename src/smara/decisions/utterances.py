@@ -305,7 +305,7 @@ def read_utterances(turns: Sequence[SpokenTurn]) -> list[Sentence]:
 
 
 def is_finding(text: str) -> bool:
-    """Return True for the prose of a review: formal, about code, to nobody.
+    """Return True for the prose of a review: formal, about code, impersonal.
 
     Who settles something speaks of us, me or you.
 
