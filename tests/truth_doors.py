@@ -28,6 +28,12 @@ FADES = {
 BOUNDS = {"cautious": 0.80, "standard": 0.65, "confident": 0.55, "autonomous": 0.45}
 _SEARCHED = ("text", "title", "path", "files", "tags", "modules", "type", "data")
 _ORIGINS = {"tool": "the output of tools", "file": "files"}
+_MADE_BY = {
+    "agent_explicit": "noted by an agent", "observer_inferred": "learned from sessions",
+    "commit_auto": "learned from commits", "user_taught": "taught by a person",
+    "said": "said in a session",
+}  # fmt: skip
+_COPIES = re.compile(r"and (\d+) more like it")
 HERE = {"tool", "file", "code"}
 _SMALL = re.compile(
     r"(?:an?|about|and|are|as|at|be|by|did|do|does|for|from|how|i|in|is|it|of|on|or|our|the|their|to|was|we"
@@ -138,15 +144,18 @@ class Doors:
         for part in re.split(
             r", (?!not )(?=rank by|among |\d+%|meaning |from |[^,]+ ×)", score[10:]
         ):
-            if not self._is_part(part, record, query, float(head.rpartition(" ")[2])):
+            if not self._is_part(part, record, query, head.endswith(" · weak match")):
                 yield f"{head}: {part}"
 
     def _record(self, head: str) -> dict[str, Any] | None:
         """The record that the head of a hit names, if all that it says of it is so."""
-        parts = head.partition(". ")[2].split(" · ")
+        parts = head.partition(". ")[2].removesuffix(" · weak match").split(" · ")
+        copies = _COPIES.fullmatch(parts[-1])
+        if copies is not None:
+            parts.pop()
         of_task = [parts.pop(place) for place, each in enumerate(parts) if each.startswith("task ")]
-        at = parts[-2]
-        place = parts[-3]
+        at = parts[-1]
+        place = parts[-2]
         if parts[0] in ("user", "assistant", "tool"):
             thread, _, seq = place.rpartition(":")
             rows = self.rows(
@@ -171,7 +180,7 @@ class Doors:
             lines = (self.tree / path).read_text().splitlines()[int(first) - 1 : int(last or first)]
             return {"is": "code", "text": "\n".join(lines), "path": path, "created_at": 0}
         if parts[0] == "task":
-            [row] = self.rows("SELECT * FROM tasks WHERE short_id = ?", parts[-4])
+            [row] = self.rows("SELECT * FROM tasks WHERE short_id = ?", parts[-3])
             text = "\n".join(filter(None, (row["title"], row["description"])))
             is_so = row["status"] == place and of_task == [f"task {row['short_id']}"]
             is_so &= local_minute(row["created_at"]) == at
@@ -216,13 +225,13 @@ class Doors:
         part: str,
         record: dict[str, Any],
         query: str,
-        listed: float,
+        is_weak: bool,
     ) -> bool:
         asked = [
             each for each in re.findall(r"[\w./-]+", query) if not _SMALL.fullmatch(each.lower())
         ]
         if match := re.fullmatch(r"relevance (\S+?): words (\S+)", part):
-            return is_near(listed, float(match[1])) and float(match[2]) >= 0
+            return is_weak == (float(match[1]) < 0.5) and float(match[2]) >= 0
         if match := re.fullmatch(
             r"(\d+)% of the query's words by weight in it( or beside it)?", part
         ):
@@ -307,7 +316,9 @@ class Doors:
             ):
                 is_so = "meaning: vectors" in text
             elif match := re.fullmatch(r"(\d+) match(?:es)?\.", line):
-                is_so = int(match[1]) == len(hits) or (int(match[1]) > len(hits) >= 10)
+                copies = sum(int(each) for each in _COPIES.findall("\n".join(hits)))
+                shown = len(hits) + copies
+                is_so = int(match[1]) == shown or (int(match[1]) > len(hits) >= 10)
             else:
                 is_so = line == "reranked: by search's own features"
             if not is_so:
@@ -581,7 +592,8 @@ class Doors:
         if section == "Where it came from":
             if line.startswith("quotation: "):
                 return any(each.startswith(line[11:].rstrip("…")) for each in evidence)
-            origin = f"{row['source']} by {row['created_by']}, {minute(row['created_at'])}"
+            made = f"{_MADE_BY.get(row['source'])} ({row['created_by']})"
+            origin = f"{made}, {minute(row['created_at'])}"
             origin += f", seen {minute(row['seen_at'])}" if row["seen_at"] else ""
             origin += f", session {row['session_id']}" if row["session_id"] else ""
             return line == origin + (f", commit {row['commit_sha']}" if row["commit_sha"] else "")
@@ -616,7 +628,9 @@ class Doors:
     def _is_trust(self, line: str, row: dict[str, Any]) -> bool:
         taint, by = ", ".join(row["taint"].split()), row["verified_by"] or "a person"
         reasons = [f"to be reviewed: {each}" for each in json.loads(row["review_reasons"] or "[]")]
-        told = re.fullmatch(r"told unasked: (no|as an instruction|as something known): (.+)", line)
+        told = re.fullmatch(
+            r"told to agents: (no|as an instruction|as something known): (.+)", line
+        )
         if told is None:
             return line in (
                 *(reasons if row["needs_review"] else ()),
@@ -626,7 +640,7 @@ class Doors:
                     {
                         "observed": (f"it comes from {_ORIGINS.get(taint)} on this machine",),
                         "unconfirmed": (
-                            f"made by {row['source']}, and nobody has confirmed it yet",
+                            f"{_MADE_BY.get(row['source'])}; no person has confirmed it yet",
                         ),
                     }.get(self._tier(row), ())
                 ),
@@ -636,17 +650,18 @@ class Doors:
         if is_in_pack != (told[1] != "no"):
             return False
         if low := re.fullmatch(
-            r"its confidence of (\d\.\d\d) is not above (\d\.\d\d), as the level (\w+) wants",
+            r"it is (\d+)% sure, and only what is surer than (\d+)% is told here"
+            r" \(trust level (\w+)\)",
             told[2],
         ):
-            worth, bound = float(low[1]), float(low[2])
+            worth, bound = int(low[1]) / 100, int(low[2]) / 100
             return is_near(worth, self.worth(row)) and worth <= bound == BOUNDS[low[3]]
         return {
             "a person taught or verified it": bool(row["is_verified"]),
             "unconfirmed, but a fact that is told with its evidence quoted": (
                 not row["is_verified"] and bool(json.loads(row["evidence"]))
             ),
-            "the level cautious wants a person's confirmation first": not row["is_verified"],
+            "it is told only once a person confirms it": not row["is_verified"],
             "what it speaks of has gone or it was marked as stale": row["stale_at"] is not None,
         }.get(told[2], False)
 

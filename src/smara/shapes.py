@@ -262,6 +262,7 @@ def hit_json(hit: Hit, names: Names) -> Json:
         "isConfirmed": hit.is_confirmed,
         "freshness": hit.metadata.get("freshness"),
         "hedge": hit.metadata.get("hedge"),
+        "copies": len(hit.copies) or None,
         "stages": None
         if stages is None
         else {

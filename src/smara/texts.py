@@ -81,25 +81,35 @@ def task_times(task: Json, is_local: bool = False) -> list[str]:
 def memory_line(memory: Json) -> str:
     """Render a memory in one line.
 
-    Such as ``m-k3f9 Redis must run first (gotcha · 90% · unconfirmed)``.
+    Such as ``m-k3f9 Redis must run first (gotcha · 90% sure · unconfirmed)``.
     """
     return f"{memory['id']} {one_line(memory['content'])}  ({memory_facts(memory)})"
 
 
-def memory_facts(memory: Json, is_in_review: bool = False) -> str:
-    """Return type, confidence, trust, state and evidence of a memory."""
+def memory_facts(memory: Json, is_in_review: bool = False, is_local: bool = False) -> str:
+    """Return type, confidence, trust, state and evidence of a memory.
+
+    ``is_local`` is for people, who have no use for the id of a message.
+    """
     confidence, state = memory.get("confidenceNow"), memory_state(memory)
     confidence = memory["confidence"] if confidence is None else confidence
     taint = memory.get("taint") if memory.get("isTainted", True) else ()
-    place, evidence = ", ".join(memory.get("files", ())[:2]), memory.get("evidence", ())
+    origin, evidence = "", memory.get("evidence", ())
+    if taint:
+        from smara.knowledge.models import origins
+
+        origin = f" in {origins(taint)}"
+    place = ", ".join(memory.get("files", ())[:2])
     if evidence:
         place = evidence_place(evidence[0])
-    more = f" +{len(evidence) - 1}" if len(evidence) > 1 else ""
+        is_named = not is_local or "path" in evidence[0]
+        place = place if is_named else f"from a {place.partition(':')[0]}"
+    more = f" and {len(evidence) - 1} more" if len(evidence) > 1 else ""
     is_due = memory.get("needsReview") and memory.get("isActive", True) and not is_in_review
     return dotted(
         memory["type"],
-        f"{confidence:.0%}",
-        memory["trust"] + (f" ({', '.join(taint)})" if taint else ""),
+        f"{confidence:.0%} sure",
+        memory["trust"] + origin,
         "" if state == "active" else state,
         "needs review" if is_due else "",
         place + more,
@@ -146,9 +156,13 @@ def hit_head(hit: Json, place: str = "", is_local: bool = False) -> str:
     """
     kind = hit.get("role") or dotted(hit["source"], hit.get("type"))
     is_doubtful = hit.get("isConfirmed") is False and hit["source"] != "code"
-    task = f"task {hit['taskId']}" if hit.get("taskId") else ""
     return dotted(
-        kind, "unconfirmed" if is_doubtful else "", place, moment(hit["createdAt"], is_local), task
+        kind,
+        "unconfirmed" if is_doubtful else "",
+        place,
+        moment(hit["createdAt"], is_local),
+        f"task {hit['taskId']}" if hit.get("taskId") else "",
+        f"and {hit['copies']} more like it" if hit.get("copies") else "",
     )
 
 

@@ -88,6 +88,27 @@ def test_every_commit_is_a_record_and_is_read_once(memory, repository):
     ]
 
 
+def test_a_clone_that_lacks_contents_is_read_whole(memory, repository):
+    old = repository.commit("feat: retry", retry__py=RETRY.format(3))
+    repository.git("mv", "retry.py", "again.py")
+    repository.commit("refactor: rename", again__py=RETRY.format(4))
+    repository.commit("docs: begin", readme__md="Hello\n")
+    blob = repository.git("rev-parse", f"{old}:retry.py")
+    (repository.root / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    assert memory.commits.update().added == 3
+    assert [each.subject for each in memory.commits.list()][-1] == "feat: retry"
+
+
+def test_merges_are_not_read_and_not_counted_as_behind(memory, repository):
+    repository.commit("feat: begin", a__py="x = 1\n")
+    repository.git("checkout", "-q", "-b", "side")
+    repository.commit("feat: aside", b__py="x = 1\n")
+    repository.git("checkout", "-q", "main")
+    repository.git("merge", "-q", "--no-ff", "-m", "Merge side", "side")
+    assert memory.commits.status().behind == 2
+    assert memory.commits.update().added == 2
+
+
 def test_search_finds_a_commit_by_its_words_and_its_functions(memory, repository):
     repository.commit("feat: begin", till__py="def put(coin):\n    pass\n")
     repository.commit(REASON, retry__py=RETRY.format(7))

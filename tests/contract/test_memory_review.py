@@ -23,7 +23,7 @@ def memories(place):
 def test_what_an_agent_learns_waits_for_review_with_the_reason(memories):
     memory = learned(memories, "Refreshing fails when Redis is down")
     assert memory.needs_review
-    assert "cautious" in memory.review_reasons[0]
+    assert "once a person confirms it" in memory.review_reasons[0]
     assert contents(memories.to_review()) == [memory.content]
     assert len(memories.to_review(type="decision")) == 0
     assert len(memories.to_review(session_id="s1")) == 1

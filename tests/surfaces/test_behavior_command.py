@@ -29,7 +29,7 @@ def watched(db: str) -> str:
 def test_status_tells_how_the_watching_stands(watched):
     told = smara("behavior", "status", "--json").data
     assert (told["ended"], told["final"], told["promoted"], told["errors"]) == (1, 2, 1, 1)
-    assert "2 finalized" in smara("behavior", "status").out
+    assert "2 learned from" in smara("behavior", "status").out
 
 
 def test_sessions_are_listed_with_type_outcome_and_reason(watched):
@@ -61,7 +61,7 @@ def test_signals_say_what_was_learned_and_with_all_why_the_rest_was_not(watched)
 def test_finalize_decides_on_one_session_or_on_all_that_have_ended(watched):
     assert smara("behavior", "finalize", "s1", "--json").data["isDecided"] is False
     assert smara("behavior", "finalize", "--json").data["finalized"] == 1
-    assert "Finalized 0 sessions" in smara("behavior", "finalize").out
+    assert "Learned from 0 sessions" in smara("behavior", "finalize").out
 
 
 def test_the_beginning_of_an_id_names_a_session(db):
@@ -69,7 +69,7 @@ def test_the_beginning_of_an_id_names_a_session(db):
         for name in ("258c7280-1", "258c7280-2", "2600aaaa-0"):
             memory.behavior.observe_batch(Script(name).read("x.py").events)
     shown = smara("behavior", "signals", "2600").out
-    assert shown == "2600aaaa-0: 1 event; not finalized yet.\n"
+    assert shown == "2600aaaa-0: 1 event; nothing was learned from it yet.\n"
     assert smara("behavior", "finalize", "258c7280-2", "--json").data["isDecided"] is True
     several = smara("behavior", "signals", "258c7280")
     assert (several.code, "Several sessions begin with" in several.err) == (2, True)

@@ -20,7 +20,7 @@ try:
     main()
 except SystemExit:
     pass
-names = [name for name in sys.modules if name.startswith(('smara.surfaces.cli.commands.', 'apsw', 'rich', 'splintr'))]
+names = [name for name in sys.modules if name.startswith(('smara.surfaces.cli.commands.', 'smara.surfaces.terminal.', 'apsw', 'rich', 'splintr'))]
 print(sorted(names), file=sys.stderr)
 """  # noqa: E501
 
@@ -150,8 +150,9 @@ def test_search_loads_no_other_command_and_nothing_for_drawing(store):
         env={**environment(), "SMARA_DB": os.environ["SMARA_DB"]},
     )
     names = done.stderr.strip().splitlines()[-1]
-    assert "smara.surfaces.cli.commands.search" in names
-    assert names.count("smara.surfaces.cli.commands.") == 1
+    assert "smara.surfaces.terminal.search" in names
+    assert "smara.surfaces.cli.commands." not in names
+    assert names.count("smara.surfaces.terminal.") == 1
     assert "rich" not in names
 
 

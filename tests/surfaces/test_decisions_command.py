@@ -79,7 +79,7 @@ def test_why_shows_the_chain_and_the_trust(talks):
     lines("decisions", "update")
     shown = " ".join(lines("decisions", "why", shown_id()))
     assert "What took the place of what" in shown
-    assert "told unasked: as something known" in shown
+    assert "told to agents: as something known" in shown
 
 
 def test_an_unknown_decision_is_an_error_that_says_where_to_look(talks):

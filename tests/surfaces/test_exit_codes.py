@@ -65,6 +65,9 @@ def test_bug_is_1_and_asks_for_a_report_without_telling_a_secret(store, monkeypa
         (["status", "--db", ""], ["--db is empty"]),
         (["--project", "", "status"], ["--project is empty"]),
         (["import", "."], ["a folder without transcripts"]),
+        (["erase", "m-k3f9"], ["say what it is: `smara erase --memory m-k3f9`"]),
+        (["erase", "t-hooks"], ["`smara erase --task t-hooks`"]),
+        (["erase", "old things"], ["name it by an option"]),
         (["messages", "add", "--thread", "", "--role", "user", "--content", "x"], ["thread"]),
     ],
 )
@@ -80,6 +83,25 @@ def test_wrong_usage_or_input_is_2(store, call, words):
                                       "nope.jsonl"]])  # fmt: skip
 def test_not_found_is_3(store, call):
     fails(smara(*call), 3, "nope" if "nope" in " ".join(call) else "99")
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        (["tasks", "show", "m-k3f9"], "m-k3f9 looks like a memory: `smara memories show m-k3f9`"),
+        (["memories", "show", "t-hooks"], "t-hooks looks like a task: `smara tasks show t-hooks`"),
+        (["messages", "show", "3f0c1a7e"], "looks like a thread: `smara threads show 3f0c1a7e`"),
+        (["tasks", "show", "t-nope"], None),
+    ],
+)
+def test_an_id_of_another_kind_is_told_where_it_belongs(store, call, hint):
+    said = smara(*call)
+    assert said.code == 3
+    assert hint in said.err if hint else "looks like" not in said.err
+
+
+def test_projects_are_listed_by_their_noun_and_verb(store):
+    assert smara("projects", "list").out == smara("projects").out
 
 
 def test_conflict_is_4(store):

@@ -80,10 +80,15 @@ def test_outside_of_a_repository_init_is_about_the_folder(db, tmp_path, monkeypa
 def test_history_is_not_called_current_without_git(db, tmp_path, monkeypatch):
     subprocess.run(["git", "init", "-q", str(tmp_path / "shop")], check=True)
     monkeypatch.chdir(tmp_path / "shop")
+    (tmp_path / "shop" / "shop.py").write_text("def sell():\n    return 1\n")
     assert smara("code", "index").code == 0
+    assert "git is not" not in smara("doctor").out
     monkeypatch.setenv("PATH", str(tmp_path))
     said = smara("status")
-    assert "history\t0 commits; git is not on the PATH, so newer ones are not seen" in said.out
+    assert "history\t0 commits that were read; newer ones are not seen" in said.out
+    for words in (("status",), ("why", "shop.py"), ("commits", "list"), ("commits", "update")):
+        assert smara(*words).err.count("git is not on the PATH") == 1, words
+    assert "git is not on the PATH" in smara("doctor").out
     assert smara("status", "--json").data["currency"]["commits"]["behind"] is None
 
 
@@ -127,6 +132,20 @@ def test_thread_ids_are_short_on_a_terminal_and_their_beginning_is_enough(thread
         assert found.partition("/")[2] == name.partition("/")[2]
     assert smara("messages", "show", "3f0c1a7e:1").code == 0
     assert smara("messages", "list", "--thread", "3f0c", "--json").data
+
+
+def test_ids_of_sub_agents_are_short_and_the_list_says_that_there_is_more(db):
+    with library.open(db) as memory:
+        for name in ("agent-a476b41a7c7b4de14", "agent-a9692ecc2c22b177a"):
+            memory.threads.add(f"{SESSION}/{name}", kind="subagent")
+    shown = plain(on_terminal("threads", "list").out)
+    assert "3f0c1a7e/agent-a476 " in shown
+    assert "There are more" not in shown
+    found = smara("threads", "show", "3f0c1a7e/agent-a476", "--json").data
+    assert found["id"] == f"{SESSION}/agent-a476b41a7c7b4de14"
+    assert "begins several threads" in smara("threads", "show", "3f0c1a7e/agent-a").err
+    assert "There are more" in plain(on_terminal("threads", "list", "--limit", "1").out)
+    assert "threads\t2 (2 of them of sub-agents)" in smara("status").out
 
 
 def test_a_beginning_of_several_threads_names_them(threads):

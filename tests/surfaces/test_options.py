@@ -32,6 +32,17 @@ def test_environment_names_the_store(db):
 
 
 @pytest.mark.parametrize("place", ["before", "after"])
+def test_a_store_in_a_folder_that_is_not_there_is_refused(db, tmp_path, place):
+    address = str(tmp_path / "not there" / "x.db")
+    call = ["--db", address, "status"] if place == "before" else ["status", "--db", address]
+    said = smara(*call)
+    assert said.code == 2
+    assert f"There is no folder {tmp_path / 'not there'}" in said.err
+    assert "mkdir -p" in said.err
+    assert not (tmp_path / "not there").exists()
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
 def test_db_wins_over_the_environment(db, other, place):
     call = ["--db", other, *ADD, "there"] if place == "before" else [*ADD, "there", "--db", other]
     assert smara(*call).code == 0

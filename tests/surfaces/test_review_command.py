@@ -45,6 +45,12 @@ def test_one_key_accepts_rejects_and_skips(waiting):
     assert max(map(len, seen.splitlines())) <= 80
 
 
+def test_a_review_counts_what_waits_beyond_its_limit(waiting):
+    seen = plain(on_terminal("review", "--limit", "2", typed="q").out)
+    assert "1 of 3" in seen
+    assert "3 left to review" in seen
+
+
 def test_undo_takes_the_last_decision_back_and_asks_again(waiting):
     seen = plain(on_terminal("review", typed="auraq").out)
     assert states(waiting) == ["rejected", "confirmed", "waiting"]

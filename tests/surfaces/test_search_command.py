@@ -79,11 +79,47 @@ def test_no_hit_is_no_failure(store):
     assert "Try fewer or other words" in said.err
 
 
-@pytest.mark.parametrize(
-    "query", ["", "   ", '"', "\x00", "a" * 5000, "*", "NEAR(", "-- ; DROP", "\ud800"]
-)
+@pytest.mark.parametrize("query", ['"', "\x00", "a" * 5000, "*", "NEAR(", "-- ; DROP", "\ud800"])
 def test_no_query_is_a_failure(store, query):
     assert smara("search", "--json", "--", query).code == 0
+
+
+@pytest.mark.parametrize("words", [("search", ""), ("search", "  "), ("tasks", "search", "")])
+def test_an_empty_query_is_refused_with_what_to_do(store, words):
+    said = smara(*words)
+    assert (said.code, said.out) == (2, "")
+    assert "The query is empty. Give some words" in said.err
+
+
+def test_one_file_read_many_times_is_one_hit_that_says_how_often(db):
+    lines = [f"    step_{number} = plan.next({number})" for number in range(40)]
+    for reading in range(5):
+        # Each time some lines stand above, so that every line has another number.
+        above = ["# a note"] * reading
+        text = "\n".join(f"{no}\t{line}" for no, line in enumerate([*above, *lines], 1))
+        smara("messages", "add", "--thread", f"t{reading}", "--role", "tool", "--content", text)
+    smara("messages", "add", "--thread", "talk", "--role", "user", "--content", "Why step_17?")
+    said = smara("search", "step_17")
+    heads = [line for line in said.out.splitlines() if line[:1].isdigit()]
+    assert len(heads) == 2
+    assert sum("and 4 more like it" in head for head in heads) == 1
+    found = smara("search", "step_17", "--json").data
+    assert sorted(each["copies"] or 0 for each in found["results"]) == [0, 4]
+    assert found["totalHits"] == 6
+
+
+def test_a_person_is_told_how_to_read_a_hit_whole(store):
+    seen = plain(on_terminal("search", "LoginSchema").out)
+    assert "smara messages show login:2 shows a message whole." in seen
+    assert "smara messages show" not in smara("search", "LoginSchema").out
+
+
+def test_a_hit_shows_no_number_that_its_place_contradicts(store):
+    head = smara("search", "LoginSchema").out.splitlines()[0]
+    assert head.startswith("1. assistant · login:2 · ")
+    assert "weak match" not in head
+    assert "1.00" not in head
+    assert "relevance 1.00" in smara("search", "LoginSchema", "--explain").out
 
 
 @pytest.mark.parametrize(
@@ -135,8 +171,8 @@ def test_full_answer_keeps_the_lines_of_the_message(store):
 
 def test_conversations_are_found_as_a_table(store):
     said = smara("search", "LoginSchema", "--threads")
-    assert said.out.startswith("rank\tscore\tthread\ttitle\twhy\n")
-    assert said.rows[0][2:4] == ["login", "Login with Zod"]
+    assert said.out.startswith("rank\tthread\ttitle\twhy\n")
+    assert said.rows[0][1:3] == ["login", "Login with Zod"]
     assert (
         smara("search", "LoginSchema", "--threads", "--json").data["results"][0]["threadId"]
         == "login"

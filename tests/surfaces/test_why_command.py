@@ -108,6 +108,16 @@ def test_why_of_a_name_without_an_index_says_how_to_make_one(shop):
     assert "`smara code index` makes it" in said.err
 
 
+def test_why_of_a_name_that_is_not_there_offers_names_that_hold_it_and_the_search(shop):
+    (shop / "src" / "days.py").write_text(
+        "def stickyHeader():\n    pass\n\n\ndef WeekScheduler():\n    pass\n"
+    )
+    assert smara("code", "index").code == 0
+    said = smara("why", "Scheduler")
+    assert said.code == 3
+    assert "Did you mean WeekScheduler? `smara search Scheduler` looks" in said.err
+
+
 def test_why_of_a_place_about_which_nothing_is_known_says_so(shop):
     (shop / "src" / "new.py").write_text("x = 1\n")
     said = smara("why", "src/new.py")

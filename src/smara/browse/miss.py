@@ -68,7 +68,7 @@ def trace_miss(
 
 
 def _among(hits: tuple[Hit, ...], target: MissTarget) -> Hit | None:
-    return next((hit for hit in hits if hit.id in target.ids), None)
+    return next((hit for hit in hits if not target.ids.isdisjoint((hit.id, *hit.copies))), None)
 
 
 def _with(miss: Miss, stage: str, hit: Hit) -> Miss:

@@ -63,7 +63,7 @@ MOST_NAMED = 8
 _LONGEST = 1_000
 _LINE = regex(r"[Ll]?(\d{1,9})(?:[-:][Ll]?\d*)?")
 _SPLIT = regex(r"::|[:#]")
-_CLOSE = 0.6
+_CLOSE = 0.75
 
 
 class TreePaths:
@@ -210,7 +210,10 @@ class CodeQueries:
                 and (end[0] == last[:1] or last in end)
             ):
                 by_end.setdefault(end, each)
-        near = [by_end[end] for end in get_close_matches(last, list(by_end)[:20_000], 3, _CLOSE)]
+        # A name that holds it is meant rather than one that is spelled like it.
+        holding = sorted([end for end in by_end if last in end], key=len)
+        alike = get_close_matches(last, list(by_end)[:20_000], 3, _CLOSE)
+        near = [by_end[end] for end in dict.fromkeys([*holding, *alike])][:3]
         hint = (
             f" Did you mean {', '.join(near)}?"
             if near

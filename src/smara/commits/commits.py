@@ -125,7 +125,11 @@ class Commits:
         with self._store.database.read() as session:
             state = self._store.state(session)
         root, since = self._root(), f"{state.head}..HEAD" if state.head else "HEAD"
-        behind = git_text(root, "rev-list", "--count", since) if root is not None else None
+        behind = (
+            git_text(root, "rev-list", "--no-merges", "--count", since)
+            if root is not None
+            else None
+        )
         return CommitStatus(state.total, int(behind or 0), state.is_all)
 
     def name_functions(self, limit: int = _NAMED_A_ROUND) -> int:

@@ -66,7 +66,10 @@ def commits_of(root: str, shas: Sequence[str]) -> Iterator[list[Commit]]:
     """Yield pages of commits with their messages and files."""
     for start in range(0, len(shas), PAGE):
         some = shas[start : start + PAGE]
-        text = _git(root, "log", *_PLAIN, "--raw", "-z", _HEAD, *some, "--")
+        # A clone without all contents cannot tell renames; the rest of its history is there.
+        ways = (_PLAIN, (*_PLAIN, "--no-renames"))
+        tries = (_git(root, "log", *way, "--raw", "-z", _HEAD, *some, "--") for way in ways)
+        text = next(filter(None, tries), None)
         yield [
             commit
             for record in (text or "").split(_RECORD)[1:]

@@ -48,6 +48,12 @@ _REMOTE_URL = regex(r"(?!file:)[\w+.-]+://(?:[^/]*@)?(\[[^]/]*\]|[^:/]*)(?::\d*)
 _REMOTE_SHORT = regex(r"(?:[^@/\\]*@)?([^:/\\@]{2,}):(?!//)(.*)")
 
 
+NO_GIT = (
+    "git is not on the PATH, so the history of this repository cannot be read. Install git, or add "
+    "its folder to the PATH."
+)
+
+
 class GitAnswer(NamedTuple):
     """Git's output and exit code."""
 
@@ -96,6 +102,13 @@ def git_text(folder: str, *arguments: str, timeout_seconds: float = 5.0) -> str 
     """Run git and return its text; ``None`` on failure too."""
     answer = ask_git(folder, *arguments, timeout_seconds=timeout_seconds)
     return answer.text if answer is not None and answer.code == 0 else None
+
+
+def is_git_missing() -> bool:
+    """Return True in a repository whose git cannot be run."""
+    import shutil  # several milliseconds, and hooks load this module
+
+    return shutil.which("git") is None and find_repository(os.getcwd()) is not None
 
 
 def is_ancestor(folder: str, older: str, newer: str, timeout_seconds: float = 60.0) -> bool:

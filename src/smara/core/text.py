@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import namedtuple
-from functools import cache
+from functools import cache, lru_cache
 
 from smara.core.terms import LONGEST_TERM, MARKS, cjk_run, expand, fold, pieces, plain_stem
 
@@ -46,6 +46,8 @@ _CACHED_CHARACTERS = 6_000_000
 _CACHED_CHUNKS = 120_000
 _SCANNED_FOR_SNIPPET = 262_144
 _NEAR = 2_000
+_CACHED_WINDOWS = 32
+"""So many of the newest stretches are kept: a search looks for them before they are shown."""
 _LONGEST_READ = 2 * LONGEST_TERM
 
 
@@ -256,7 +258,11 @@ def snippet(text: str, terms: Collection[str], width: int = 240) -> str:
 
 def best_window(text: str, terms: Collection[str], width: int) -> int:
     """Return the start of the densest stretch of matches, or 0."""
-    sought = frozenset(terms)
+    return _best_window(text, frozenset(terms), width)
+
+
+@lru_cache(maxsize=_CACHED_WINDOWS)
+def _best_window(text: str, sought: frozenset[str], width: int) -> int:
     matches: list[tuple[int, frozenset[str]]] = []
     for begin, end in _regions(text, sought):
         for start, stop in spans(text[begin:end], sought):

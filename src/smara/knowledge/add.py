@@ -465,12 +465,12 @@ class Adder:
         if draft.taint:
             reasons.append(f"it comes from {origins(draft.taint)}")
         elif level.number == 1:
-            reasons.append(f"the level {level.name} wants everything confirmed")
+            reasons.append("it is told only once a person confirms it")
         elif level.number == 2 and draft.source in INFERRED:
             reasons.append("it was inferred, not said")
         if draft.confidence <= level.inject_above:
             reasons.append(
-                f"its confidence of {draft.confidence:.2f} is too low to be told unasked"
+                f"it is {draft.confidence:.0%} sure, too little to be told without being asked for"
             )
         return reasons
 

@@ -103,6 +103,13 @@ _ORIGINS = {
     "imported": "an imported file", "web": "the web", "mcp": "an MCP server",
     "tool": "the output of tools", "file": "files", "other": "other people",
 }  # fmt: skip
+MADE_BY: dict[str, str] = {
+    "agent_explicit": "noted by an agent", "observer_inferred": "learned from sessions",
+    "qa_auto": "learned from tests", "mcp_auto": "learned from a tool",
+    "commit_auto": "learned from commits", "user_taught": "taught by a person",
+    "imported": "imported from a file", "said": "said in a session",
+}  # fmt: skip
+"""How a memory of each source came to be, in words for people."""
 SURE, UNSURE = 1.0, 0.5
 """The confidence of ``conflicts_with``; accepting the newer one retires the older if it is sure."""
 MAX_CITATION_LENGTH = 40

@@ -14,7 +14,7 @@ from smara.core.freshness import Freshness
 from smara.core.startup.record import dataclass
 from smara.database.database import Session
 from smara.knowledge.decay import ConfidenceNow, Staleness
-from smara.knowledge.models import Evidence, MemoryEvent, TypedMemory
+from smara.knowledge.models import MADE_BY, Evidence, MemoryEvent, TypedMemory
 from smara.knowledge.store import StoredMemory
 from smara.knowledge.trust import TrustReport, Verdict
 
@@ -109,7 +109,7 @@ class Why:
     def lines(self) -> list[str]:
         """Return the whole of it as text, for a terminal."""
         memory, verdict = self.memory, self.injection
-        origin = f"  {memory.source} by {memory.created_by}, {_day(memory.created_at)}"
+        origin = f"  {MADE_BY[memory.source]} ({memory.created_by}), {_day(memory.created_at)}"
         origin += f", seen {_day(memory.seen_at)}" if memory.seen_at is not None else ""
         origin += f", session {memory.session_id}" if memory.session_id else ""
         origin += f", commit {memory.commit}" if memory.commit else ""
@@ -127,7 +127,7 @@ class Why:
         found += ["", f"Trust: {self.trust.tier}"]
         found += [f"  {reason}" for reason in self.trust.reasons]
         form = "as an instruction" if verdict.as_instruction else "as something known"
-        found.append(f"  told unasked: {form if verdict.allowed else 'no'}: {verdict.why}")
+        found.append(f"  told to agents: {form if verdict.allowed else 'no'}: {verdict.why}")
         found += ["", f"Confidence now: {self.confidence.value:.2f}"]
         found += [
             f"  × {step.factor:.2f} = {step.value:.2f}  {step.text}"

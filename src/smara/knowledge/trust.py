@@ -15,7 +15,7 @@ from smara.database.database import Session
 from smara.knowledge.change import MemoryChange
 from smara.knowledge.decay import confidence_now, staleness_of
 from smara.knowledge.kinds import KINDS
-from smara.knowledge.models import TypedMemory, origins
+from smara.knowledge.models import MADE_BY, TypedMemory, origins
 from smara.knowledge.store import KnowledgeStore, StateRow
 
 OFFERED_AFTER_FLAGS = 3
@@ -42,7 +42,8 @@ LEVELS: tuple[Level, ...] = (
         needs_confirmed=0.5
     ),
     Level(
-        2, "standard", 0.65, meaning="what is new is confirmed together, but for what is tainted",
+        2, "standard", 0.65,
+        meaning="what is new is confirmed together, but for what tools or outsiders said",
         needs_sessions=10,
         needs_corrections_below=0.05,
     ),
@@ -205,17 +206,17 @@ def may_inject(
         ),
         (
             confidence <= rules.inject_above, _NO,
-            f"its confidence of {confidence:.2f} is not above {rules.inject_above:.2f}, as the "
-            f"level {rules.name} wants",
+            f"it is {confidence:.0%} sure, and only what is surer than {rules.inject_above:.0%} "
+            f"is told here (trust level {rules.name})",
         ),
         (is_quoted_fact, _FACT, "unconfirmed, but a fact that is told with its evidence quoted"),
         (
             memory.tier == "observed", _NO,
             "it comes from what tools printed, and no person has confirmed it",
         ),
-        (level == 1, _NO, "the level cautious wants a person's confirmation first"),
+        (level == 1, _NO, "it is told only once a person confirms it"),
         (waits, _NO, "it waits for review"),
-        (True, _FACT, f"unconfirmed, and the level {rules.name} allows it"),
+        (True, _FACT, "no person has confirmed it, which this project does not ask for"),
     )  # fmt: skip
     allowed, why = next((allowed, why) for holds, allowed, why in verdicts if holds)
     return Verdict(*allowed, why)
@@ -239,7 +240,7 @@ def trust_report(memory: TypedMemory) -> TrustReport:
     elif memory.tier == "observed":
         reasons.append(f"it comes from {origins(memory.taint)} on this machine")
     else:
-        reasons.append(f"made by {memory.source}, and nobody has confirmed it yet")
+        reasons.append(f"{MADE_BY[memory.source]}; no person has confirmed it yet")
     reasons += [
         f"to be reviewed: {reason}" for reason in memory.review_reasons if memory.needs_review
     ]

@@ -281,17 +281,19 @@ class Threads:
         """Count the project's threads, messages, tokens and resources.
 
         Returns:
-            The counts as ``threads``, ``messages``, ``tokens`` and ``resources``.
+            The counts as ``threads``, ``messages``, ``tokens``, ``resources`` and ``subagents``,
+            which are among the threads.
         """
         with self._store.database.read() as session:
             row = session.one(
                 self._store.sql(
                     "SELECT count(*), coalesce(sum(last_seq), 0), coalesce(sum(tokens), 0), "
-                    "count(DISTINCT resource_id)"
+                    "count(DISTINCT resource_id), count(CASE WHEN kind = 'subagent' THEN 1 END)"
                     " FROM threads WHERE project_no = :project"
                 )
-            ) or (0, 0, 0, 0)
-        return dict(zip(("threads", "messages", "tokens", "resources"), map(int, row), strict=True))
+            ) or (0, 0, 0, 0, 0)
+        names = ("threads", "messages", "tokens", "resources", "subagents")
+        return dict(zip(names, map(int, row), strict=True))
 
 
 def _clean_title(title: str | None) -> str | None:

@@ -104,7 +104,8 @@ class Hit:
     """One thing that was found.
 
     ``rank`` is its position, 1 being best. ``score`` is its relevance from 0 to 1, on one
-    scale for all answers. ``why`` says in a few words what made it rank there.
+    scale for all answers: how likely it answers at all. It bounds an answer and does not order
+    it. ``why`` says in a few words what made it rank there.
     A message has a role and its place in a thread; an observation has a thread; a memory has a
     ``type``; what is claimed without being confirmed has ``is_confirmed`` false.
     """
@@ -135,6 +136,8 @@ class Hit:
     level of trust.
     """
     stages: Stages | None = None
+    copies: tuple[str, ...] = ()
+    """The ids of other hits that show the same words and were folded into this one."""
 
     @property
     def snippet(self) -> str:

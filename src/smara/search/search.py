@@ -30,6 +30,7 @@ from smara.messages.store import MessageStore
 from smara.observations.store import ObservationStore
 from smara.search.amend import newer_first
 from smara.search.boost import Boost
+from smara.search.copies import fold_copies
 from smara.search.fuse import Scale
 from smara.search.messages import OUT_OF_TIME, MessageMatches, MessageSearch, whole_name
 from smara.search.models import (
@@ -281,8 +282,9 @@ class Search:
             few = nlargest(
                 min(limit, self._weights.relevance.nearest), best, key=lambda each: each.relevance
             )
-            nearest = _hits(few, relevance)
-        return Answer(hits[:limit], total, trace, tuple(haul.warnings), nearest=nearest)
+            nearest = fold_copies(_hits(few, relevance), limit)
+        shown = fold_copies(hits, limit)
+        return Answer(shown, total, trace, tuple(haul.warnings), nearest=nearest)
 
     def search_threads(
         self,

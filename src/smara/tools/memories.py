@@ -50,7 +50,8 @@ def search(memory: Memory, arguments: Json, context: ToolContext) -> Json:
         may_imagine=page == 1,
     )
     hits = answer.hits[first : first + limit]
-    has_more = len(hits) == limit and first + limit < min(answer.total_hits, MOST_DEEP)
+    folded = sum(len(hit.copies) for hit in answer.hits)
+    has_more = len(hits) == limit and first + limit < min(answer.total_hits - folded, MOST_DEEP)
     names = Names(memory.tasks.find)
     return {
         "results": brief_hits_json(hits, names),

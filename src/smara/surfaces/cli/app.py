@@ -120,6 +120,7 @@ _MODULES = {
 }  # fmt: skip
 _TERMINAL = frozenset(
     {
+        "complete",
         "completion",
         "demo",
         "doctor",
@@ -128,6 +129,7 @@ _TERMINAL = frozenset(
         "init",
         "man",
         "review",
+        "search",
         "setup",
         "status",
         "watch",
@@ -143,7 +145,7 @@ ELSEWHERE = {
     "edit": ("memories edit",), "find": ("search",),
     "forget": ("memories forget",), "recall": ("search",),
     "remove": ("memories forget", "erase"), "sessions": ("threads list",), "teach": ("remember",),
-    "undo": ("tasks undo", "memories review undo", "setup AGENT --remove"),
+    "undo": ("tasks undo", "memories review undo", "setup AGENT --remove", "erase"),
     "uninstall": ("setup AGENT --remove",),
 }  # fmt: skip
 """What people type first for a command that has another name or place."""

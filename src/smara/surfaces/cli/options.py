@@ -6,6 +6,7 @@ It also completes and resolves the ids of threads, tasks, memories and messages.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -16,8 +17,10 @@ import click
 from click.shell_completion import CompletionItem
 
 from smara.config import load_settings, store_exists
+from smara.core.git import NO_GIT, is_git_missing
 from smara.core.startup.record import dataclass, field
 from smara.core.startup.regex import regex
+from smara.environment import store_file
 from smara.errors import InvalidInputError, NotFoundError
 from smara.memory import Memory, open_memory
 from smara.messages.models import Message
@@ -54,7 +57,10 @@ class Invocation:
             self.db, project=self.project, **{"embed_in_background": False, **settings}
         ) as memory:
             yield memory
-            self.warnings += [each for each in memory.warnings if each not in self.warnings]
+            found = [*memory.warnings]
+            if "commits" in memory.used_rooms and is_git_missing():
+                found.append(NO_GIT)
+            self.warnings += [each for each in found if each not in self.warnings]
             if not memory.used_rooms.isdisjoint(("memories", "tasks")):
                 # Hooks read the brief without the store: it must tell what was changed here.
                 from smara.adapters.hosts import brief
@@ -116,6 +122,14 @@ def common(function: Command) -> Command:
             if value == "":
                 # An empty variable in a script must not lead to another store than was meant.
                 raise InvalidInputError(f"{name} is empty. Give it a value, or leave it out.")
+        file = os.path.abspath(store_file(chosen["--db"] or "") or ".")
+        if not os.path.isdir(folder := os.path.dirname(file)):
+            raise InvalidInputError(
+                f"There is no folder {folder}, so no store was made there. Check the path, or "
+                f"make the folder first: mkdir -p {shlex.quote(folder)}"
+            )
+        if isinstance(query := options.get("query"), str) and not query.strip():
+            raise InvalidInputError("The query is empty. Give some words to look for.")
         call = Invocation(
             chosen["--db"], chosen["--project"], as_json or above.get("as_json", False)
         )
@@ -264,7 +278,12 @@ def find_thread_id(memory: Memory, given: str) -> str:
     head, _, tail = given.partition("/")
     if not _BEGINNING.match(given) or memory.threads.find(given):
         return given
-    found = [each for each in memory.threads.beginning(head) if each.partition("/")[2] == tail]
+    found = [
+        each
+        for each in memory.threads.beginning(head)
+        for name in (each.partition("/")[2],)
+        if name == tail or (tail and name.startswith(tail))
+    ]
     if len(found) > 1:
         names = ", ".join(found[:3])
         raise InvalidInputError(f"{given!r} begins several threads: {names}. Give more of it.")

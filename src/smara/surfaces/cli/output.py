@@ -21,8 +21,10 @@ import click
 from smara import texts
 from smara.core.extract import one_line
 from smara.core.ids import beginning_of
+from smara.core.startup.regex import regex
 
 SCHEMA = 1
+_SUBAGENT = regex(r"(/[a-z]+-[0-9a-f]{4})[0-9a-f]+$")
 _JOINERS = "\u200c\u200d"  # scripts and emoji need them, and they move no other text
 NOTHING_FOUND = "No matches. Try fewer or other words, or a part of a name."
 
@@ -168,6 +170,8 @@ def facts(rows: Sequence[tuple[str, str]]) -> None:
 
 
 def _cell(value: Any) -> str:
+    if isinstance(value, int) and is_terminal():
+        return f"{value:,}"
     return "" if value is None else str(value)
 
 
@@ -222,7 +226,7 @@ def when(milliseconds: int) -> str:
 
 def short(name: str) -> str:
     """Return the beginning of an id, in a pipe the whole."""
-    return beginning_of(name) if is_terminal() else name
+    return _SUBAGENT.sub(r"\1", beginning_of(name)) if is_terminal() else name
 
 
 def message_head(message: Any) -> str:

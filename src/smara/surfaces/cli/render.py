@@ -272,7 +272,9 @@ def print_memories(
         for line in others:
             click.echo(f"{indent}{styled(line, dim=is_gone)}")
         output.say(
-            output.paragraph(output.printable(memory_facts(shape, is_in_review)), indent, indent),
+            output.paragraph(
+                output.printable(memory_facts(shape, is_in_review, is_local=True)), indent, indent
+            ),
             dim=True,
         )
         if is_in_review and each.review_reasons:

@@ -30,7 +30,7 @@ SHAPED: dict[str, str] = {
     "lastVerifiedUseAt:i? code:Freshness?",
     "Hit": "id:s source:s content:s rank:i taskId:s? createdAt:i threadId:s? score:n why:[s] "
     "snippet:s role:s? seq:i? resourceId:s? type:s? title:s? files:[s] isConfirmed:b freshness:x "
-    "hedge:x stages:o? before:[o] after:[o]",
+    "hedge:x copies:i? stages:o? before:[o] after:[o]",
     "Message": "id:s threadId:s resourceId:s seq:i role:s content:s parts:[o] tokenCount:i "
     "tokenMethod:s createdAt:i clientId:s? taskId:s? isSealed:b compactionLevel:i metadata:o",
     "Observation": "id:s kind:s state:s generation:i threadId:s? mode:s priority:s category:s "

@@ -10,8 +10,8 @@ from smara.adapters.hosts.health import host_findings
 from smara.adapters.hosts.setup import SetupJournal
 from smara.config import load_settings
 from smara.core.clock import SystemClock
-from smara.core.git import find_repository
-from smara.doctor import examine
+from smara.core.git import NO_GIT, find_repository, is_git_missing
+from smara.doctor import Finding, examine
 from smara.environment import setup_folder, spool_folder
 from smara.fleet.cluster import examine_cluster
 from smara.surfaces.cli import output
@@ -42,6 +42,9 @@ def doctor_command(call: Invocation, fix: bool) -> Reply:
         journal=SetupJournal(setup_folder()),
         now_ms=SystemClock().now_ms(),
     )
+    if is_git_missing():
+        what, remedy = NO_GIT.split(". ", 1)
+        findings.append(Finding("git", "warning", f"{what}.", remedy))
     problems = sum(finding.level == "problem" for finding in findings)
     warnings = sum(finding.level == "warning" for finding in findings)
     data = [

@@ -5,6 +5,7 @@ What was typed wrong is answered with the nearest command or option. Loaded only
 
 from __future__ import annotations
 
+import re
 import sys
 from difflib import get_close_matches
 from typing import Any, NoReturn
@@ -12,9 +13,15 @@ from typing import Any, NoReturn
 import click
 
 from smara.core import log
-from smara.errors import SmaraError
+from smara.errors import NotFoundError, SmaraError
 from smara.surfaces.cli import output
 
+_IDS = (
+    (r"(?<!Decision not found: )\bm-[0-9a-z]{4,}\b", "memory", "memories"),
+    (r"\bt-[0-9a-z]{4,}\b", "task", "tasks"),
+    (r"\b[0-9a-f]{8}(?![\w-])", "thread", "threads"),
+)
+"""What ids look like, the noun and the command of each kind."""
 _CALLED_BARE: Any = getattr(
     click.exceptions, "NoArgsIsHelpError", ()
 )  # click 8.1 has none: it prints the help itself
@@ -43,6 +50,8 @@ def fail(error: Exception, status: int, as_json: bool) -> NoReturn:
         code, text, status = "usage", usage_text(error), 2
     elif isinstance(error, SmaraError):
         code, text = error.code, str(error)
+        if isinstance(error, NotFoundError) and (kind := _other_kind(text)):
+            text += f" {kind[0]} looks like a {kind[1]}: `smara {kind[2]} show {kind[0]}`."
     if as_json:
         retryable = isinstance(error, SmaraError) and error.is_retryable
         output.envelope(None, error={"code": code, "message": text, "retryable": retryable})
@@ -56,9 +65,21 @@ def usage_text(error: click.ClickException) -> str:
     if not isinstance(error, click.UsageError) or not error.ctx:
         return text
     called = error.ctx.command_path
+    if called == "smara erase" and "unexpected extra" in text:
+        name, kind, _ = _other_kind(text) or ("", "", "")
+        hint = f"say what it is: `smara erase --{kind} {name}`" if kind else "name it by an option"
+        return f"{text.rstrip('.')}. To erase one thing, {hint}. `{called} --help` lists them."
     if text.startswith("No such command") and (near := _nearest(error.ctx, text)):
         text = f"{text.partition('. ')[0].rstrip('.')}. Did you mean `{called} {near}`?"
     return f"{text.rstrip('.')}. `{called} --help` shows how.".replace("?.", "?")
+
+
+def _other_kind(text: str) -> tuple[str, str, str] | None:
+    """Return an id in a text, its kind and its command, if the text speaks of another kind."""
+    for pattern, kind, command in _IDS:
+        if (found := re.search(pattern, text)) and kind not in text.partition(". ")[0].casefold():
+            return found[0], kind, command
+    return None
 
 
 def _nearest(context: click.Context, text: str) -> str | None:

@@ -55,7 +55,7 @@ _FORM = """\
 @click.option("--type", "type_", type=click.Choice(TYPES), metavar="T", help="Only of this type.")
 @click.option("--session", "session_id", metavar="ID", help="Only from this session.")
 @click.option("--editor", is_flag=True, help="Decide on all of them in your editor.")
-@limit_option(50, 1000)
+@limit_option(1000, 1000)
 @common
 @actor_option
 def review_command(
@@ -76,7 +76,6 @@ def review_command(
         memory.memories.check_code()  # memories whose code changed are to review, too
         page = list(memory.memories.to_review(session_id=session_id, type=type_, limit=limit))
         total = memory.memories.totals().to_review
-        worth, code = worth_of(memory, page), memory.memories.freshness(page)
         yield {
             "memories": memories_json(memory, page),
             "toReview": total,
@@ -85,6 +84,7 @@ def review_command(
             say_more("Nothing to review.")
             return
         if not output.is_terminal() or not (editor or sys.stdin.isatty()):
+            worth, code = worth_of(memory, page), memory.memories.freshness(page)
             print_memories(page, worth, is_in_review=True, code=code)
             return
         desk = _Desk(memory, actor)
@@ -92,7 +92,9 @@ def review_command(
             desk.edit_all(page)
         else:
             with open_keyboard() as keyboard:
-                desk.go_through(page, keyboard)
+                # The limit may hold some back, which the count must not hide.
+                is_cut = len(page) == limit and not (type_ or session_id)
+                desk.go_through(page, keyboard, total if is_cut else len(page))
         left = memory.memories.totals().to_review
     done = [f"{desk.counts[each]:,} {_PAST[each]}" for each in _PAST if desk.counts[each]]
     output.say("", f"{', '.join(done).capitalize() or 'Nothing decided'}; {left:,} left to review.")
@@ -107,13 +109,13 @@ class _Desk:
         self._decided: list[tuple[int, Decision]] = []
         self.counts: Counter[str] = Counter()
 
-    def go_through(self, page: Sequence[TypedMemory], keyboard: Keyboard) -> None:
-        """Show each memory and ask for a key."""
+    def go_through(self, page: Sequence[TypedMemory], keyboard: Keyboard, total: int) -> None:
+        """Show each memory of those that wait and ask for a key."""
         self._keyboard = keyboard
         position = 0
         while position < len(page):
             found = page[position]
-            self._show(found, f"{position + 1} of {len(page)}")
+            self._show(found, f"{position + 1} of {total:,}")
             decision = self._ask()
             while decision == "why":
                 self._explain(found)
@@ -178,7 +180,7 @@ class _Desk:
         head = f"── {place} · {found.short_id} "
         output.say("", head + "─" * max(0, width - len(head)), dim=True)
         output.say(output.paragraph(" ".join(found.content.split()), "", ""), bold=True)
-        facts = memory_facts(memory_json(found, worth, code), is_in_review=True)
+        facts = memory_facts(memory_json(found, worth, code), is_in_review=True, is_local=True)
         output.say(output.paragraph(facts, "", ""), dim=True)
         rows = [("review", "; ".join(found.review_reasons)), ("code", code_line(code))]
         sources = self._memory.memories.why(found.id).sources

@@ -60,7 +60,7 @@ def currency_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     if commits is not None:
         late = f", {commits['behind']:,} behind" if commits["behind"] else ", current"
         if commits["behind"] is None:
-            late = "; git is not on the PATH, so newer ones are not seen"
+            late = " that were read; newer ones are not seen"
         lines.append(("history", f"{output.count(commits['total'], 'commit')}{late}"))
     waiting = [
         output.count(found[kind]["waiting"], noun)
@@ -99,7 +99,7 @@ def status_command(call: Invocation, has_retention: bool) -> Reply:
     )
     rows = [
         ("project", status["project"]),
-        ("threads", f"{status['threads']:,}"),
+        ("threads", f"{status['threads']:,}{_subagents(status)}"),
         ("messages", f"{status['messages']:,}"),
         ("tokens", f"{status['tokens']:,}"),
         ("resources", f"{status['resources']:,}"),
@@ -188,7 +188,7 @@ def home_command(call: Invocation) -> Reply:
             "known",
             f"{output.count(memories['active'], 'memory', 'memories')}, "
             f"{output.count(status['messages'], 'message')} in "
-            f"{output.count(status['threads'], 'thread')}",
+            f"{output.count(status['threads'], 'thread')}{_subagents(status)}",
         ),
         ("to review", f"{memories['toReview']:,}" if memories["toReview"] else ""),
         (
@@ -222,6 +222,11 @@ def home_command(call: Invocation) -> Reply:
             lines = output.paragraph(value, f"  {label:<{width - 2}}", " " * width)
             output.say(lines if output.is_terminal() else f"{label}\t{value}")
     _print_steps(steps)
+
+
+def _subagents(status: dict[str, Any]) -> str:
+    """Return how many of the threads are not sessions of a person's own."""
+    return f" ({status['subagents']:,} of them of sub-agents)" if status["subagents"] else ""
 
 
 def _init_step() -> tuple[str, str]:

@@ -8,6 +8,7 @@ that name it. Each line says where it comes from.
 from __future__ import annotations
 
 import os
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -217,6 +218,9 @@ def _locate(memory: Memory, target: str) -> _CodePlace:
         try:
             card = queries.symbol(query)
         except SmaraError as error:
+            if isinstance(error, NotFoundError) and not is_file:
+                hint = f"`smara search {shlex.quote(target)}` looks in everything that was said."
+                raise NotFoundError(f"{error} {hint}", **error.facts) from None
             if not is_file:
                 raise
             if folder_error is not None and isinstance(error, InvalidInputError):
@@ -326,7 +330,7 @@ def _print_memories(found: _CodePlace, shapes: Sequence[dict[str, Any]]) -> bool
         lines = output.paragraph(text, f"    {each.short_id}  ", " " * (len(each.short_id) + 6))
         head = styled(each.short_id, bold=output.is_terminal())
         click.echo(f"  {mark(trust_of(each))}{lines[3:].replace(each.short_id, head, 1)}")
-        facts = f"{memory_facts(shape)} · {output.when(each.evidence_at)}"
+        facts = f"{memory_facts(shape, is_local=True)} · {output.when(each.evidence_at)}"
         indent = " " * (len(each.short_id) + 6)
         output.say(output.paragraph(facts, indent, indent), dim=True)
     return bool(found.memories)

@@ -29,13 +29,13 @@ def status(call: Invocation) -> Reply:
             ("last event", last),
             (
                 "sessions",
-                f"{totals.open:,} open, {totals.ended:,} ended, {totals.final:,} finalized",
+                f"{totals.open:,} open, {totals.ended:,} ended, {totals.final:,} learned from",
             ),
             ("signals", f"{totals.signals:,} detected, {totals.promoted:,} became memories"),
             (
                 "counted",
-                f"{totals.files:,} files, {totals.edges:,} pairs, {totals.errors:,} errors, "
-                f"{totals.modules:,} modules",
+                f"{totals.files:,} files, {totals.edges:,} pairs of files, "
+                f"{totals.errors:,} errors, {totals.modules:,} modules",
             ),
             ("by kind", ", ".join(f"{kind} {count:,}" for kind, count in totals.by_kind.items())),
         ]
@@ -99,7 +99,7 @@ def signals(call: Invocation, session_id: str, show_all: bool) -> Reply:
         "signals": [_json(each) for each in found],
     }
     if session.state != "final" and session.type is None:
-        result = f"{output.count(session.events, 'event')}; not finalized yet."
+        result = f"{output.count(session.events, 'event')}; nothing was learned from it yet."
     else:
         result = f"{session.type}, {session.outcome} ({session.why}); {session.promoted} learned."
     output.sentence(f"{output.short(session.session_id)}: {result}", others="  ")
@@ -129,14 +129,14 @@ def finalize(call: Invocation, session_id: str | None) -> Reply:
     if session_id is None:
         yield _json(jobs)
         output.say(
-            f"Finalized {output.count(jobs.finalized, 'session')}; "
+            f"Learned from {output.count(jobs.finalized, 'session')}; "
             f"{output.count(jobs.promoted, 'new memory', 'new memories')}."
         )
         return
     count = len(done.promoted) if done is not None else 0
     yield {"sessionId": session_id, "isDecided": done is not None, "promoted": count}
     if done is None:
-        output.say("No new events since the session was last finalized.")
+        output.say("No new events since the session was last learned from.")
     else:
         output.say(
             f"{output.count(count, 'new memory', 'new memories')}. "

@@ -406,7 +406,10 @@ def arms(call: Invocation, choice: str | None) -> Reply:
             memory.moments.set_arms(choice == "on")
         is_on, totals = memory.moments.has_arms, memory.moments.totals()
     yield {"isOn": is_on, "arms": _arms_json(totals)}
-    output.say(f"The experiment is {'on' if is_on else 'off'} in this project.")
+    output.sentence(
+        f"The experiment is {'on' if is_on else 'off'} in this project; `smara help moments` says "
+        "what it compares."
+    )
     if totals.by_arm:
         output.table(
             ("arm", "sessions", "receipts", "used"),

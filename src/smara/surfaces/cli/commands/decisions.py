@@ -11,6 +11,7 @@ from smara.shapes import decision_json, line_reason_json
 from smara.surfaces.cli import output
 from smara.surfaces.cli.commands.commits import explain, in_repository
 from smara.surfaces.cli.options import Invocation, Reply, common, complete_decision, limit_option
+from smara.surfaces.cli.render import say_more
 
 decisions_command = click.Group("decisions", help="Show what people decided in their sessions.")
 
@@ -55,6 +56,8 @@ def list_decisions(call: Invocation, path: str | None, state: str, limit: int) -
         "No decision was found in the sessions that were read. `smara decisions update` reads "
         "new ones.",
     )
+    if found.next_offset is not None:
+        say_more("There are more: use a larger --limit.")
 
 
 @decisions_command.command("search")

@@ -23,6 +23,7 @@ from smara.surfaces.cli.options import (
     limit_option,
     text_or_input,
 )
+from smara.surfaces.cli.render import say_more
 
 threads_command = click.Group("threads", help="List, show and change threads.")
 
@@ -35,8 +36,8 @@ threads_command = click.Group("threads", help="List, show and change threads.")
 def list_threads(call: Invocation, resource: str | None, kind: str | None, limit: int) -> Reply:
     """List threads, the most recently used first."""
     with call.memory() as memory:
-        threads = memory.threads.list(resource_id=resource, kind=kind, limit=limit)  # type: ignore[arg-type]  # click checked it
-    yield [_thread_json(thread) for thread in threads]
+        threads = memory.threads.list(resource_id=resource, kind=kind, limit=limit + 1)  # type: ignore[arg-type]  # click checked it
+    yield [_thread_json(thread) for thread in threads[:limit]]
     if not threads and output.is_terminal():
         output.say("No threads yet. Add one with `smara import` or `smara messages add`.")
         return
@@ -50,11 +51,13 @@ def list_threads(call: Invocation, resource: str | None, kind: str | None, limit
                 output.when(thread.updated_at),
                 one_line(thread.title or "", 80),
             )
-            for thread in threads
+            for thread in threads[:limit]
         ],
         folding=("title",),
         wide=("kind",),
     )
+    if len(threads) > limit:
+        say_more("There are more: use a larger --limit.")
 
 
 @threads_command.command("show")

@@ -13,6 +13,7 @@ from smara.surfaces.cli.options import Invocation, Reply, common, complete_proje
 
 
 @click.command("projects")
+@click.argument("verb", required=False, type=click.Choice(["list"]), metavar="[list]")
 @click.option(
     "--adopt",
     metavar="PROJECT",
@@ -20,7 +21,7 @@ from smara.surfaces.cli.options import Invocation, Reply, common, complete_proje
     shell_complete=complete_project,
 )
 @common
-def projects_command(call: Invocation, adopt: str | None) -> Reply:
+def projects_command(call: Invocation, verb: str | None, adopt: str | None) -> Reply:
     """List the projects of this store; the current one is marked.
 
     With --adopt, what the repository's project has stored until now stays

@@ -191,7 +191,13 @@ def add(
 
 @click.command("edit")
 @memory_argument
-@click.option("--text", metavar="TEXT|-", help="The new text; - reads standard input.")
+@click.option(
+    "--text",
+    "--content",
+    "text",
+    metavar="TEXT|-",
+    help="The new text; - reads standard input.",
+)
 @click.option("--type", "type_", type=_TYPES, metavar="T", help="The new type.")
 @click.option("--confidence", type=click.FloatRange(0, 1), metavar="0-1")
 @click.option(
@@ -362,7 +368,7 @@ def review(call: Invocation, type_: Any, session_id: str | None, limit: int, off
     "--all",
     "all_of_them",
     is_flag=True,
-    help="Accept all, except tainted and contradicting ones.",
+    help="Accept all, except what came from tools or outside, or contradicts.",
 )
 @click.option("--session", "session_id", metavar="ID", help="With --all: only from this session.")
 @common

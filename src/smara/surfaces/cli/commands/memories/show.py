@@ -14,7 +14,7 @@ import click
 from smara.core.extract import one_line
 from smara.core.freshness import Freshness
 from smara.errors import InvalidInputError
-from smara.knowledge.models import SOURCES, TIERS, TYPES, AddResult, TypedMemory, origins
+from smara.knowledge.models import MADE_BY, SOURCES, TIERS, TYPES, AddResult, TypedMemory, origins
 from smara.memory import Memory
 from smara.shapes import evidence_json, memory_json
 from smara.surfaces.cli import output
@@ -59,7 +59,7 @@ def memories_json(memory: Memory, found: Sequence[TypedMemory]) -> list[dict[str
 def _rows(
     memory: TypedMemory, confidence: float, code: Freshness | None = None
 ) -> list[tuple[str, Any]]:
-    made = f"{output.moment(memory.created_at)} by {memory.created_by} ({memory.source})"
+    made = f"{output.moment(memory.created_at)} by {memory.created_by}, {MADE_BY[memory.source]}"
     confirmed = (
         f"{output.moment(memory.verified_at or 0)} by {memory.verified_by}"
         if memory.is_verified
@@ -147,7 +147,10 @@ def reply_added(
         return
     head = f"{verb} {found.short_id}" if added.outcome == "added" else f"Already {found.short_id}"
     output.say(output.paragraph(f"{head}: {one_line(found.content)}", "", "  "), bold=True)
-    output.say(output.paragraph(memory_facts(memory_json(found, confidence)), "  ", "  "), dim=True)
+    output.say(
+        output.paragraph(memory_facts(memory_json(found, confidence), is_local=True), "  ", "  "),
+        dim=True,
+    )
     if guessed:
         note = (
             f"The type is a guess ({', '.join(guessed)}). Change it with `smara memories edit "
@@ -283,9 +286,7 @@ def search(call: Invocation, query: str, type_: Any, files: tuple[str, ...], lim
     found = [each.memory for each in answer.hits]
     if not found and output.is_terminal():
         output.say("No memories match. Try other words; `smara search` searches messages, too.")
-    output.print_nearest(
-        f"{each.memory.short_id} · {each.score:.2f}: {each.snippet}" for each in answer.nearest
-    )
+    output.print_nearest(f"{each.memory.short_id}: {each.snippet}" for each in answer.nearest)
     if not found and output.is_terminal():
         return
     code = {each.memory.id: each.code for each in answer.hits if each.code is not None}

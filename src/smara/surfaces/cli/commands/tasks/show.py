@@ -67,8 +67,9 @@ def _print_card(
     facts = [
         f"P{task.priority} {task.type}",
         state,
-        f"@{task.assignee}" if task.assignee else "",
-        f"session {task.session_id}" if task.session_id else "",
+        # What was handed to a session is assigned to it.
+        f"@{task.assignee}" if task.assignee and task.assignee != task.session_id else "",
+        f"session {output.short(task.session_id)}" if task.session_id else "",
         *(f"#{label}" for label in task.labels),
     ]
     for line in (dotted(*facts), dotted(*task_times(task_json(task), is_local=True))):
@@ -388,9 +389,7 @@ def search(call: Invocation, query: str, limit: int, status: Any, with_messages:
     yield data
     if not answer and not answer.messages:
         click.echo(output.NOTHING_FOUND, err=True)
-    output.print_nearest(
-        f"{hit.task.short_id} · {hit.score:.2f}: {hit.task.title}" for hit in answer.nearest
-    )
+    output.print_nearest(f"{hit.task.short_id}: {hit.task.title}" for hit in answer.nearest)
     if not output.is_terminal():
         rows: list[tuple[Any, ...]] = [
             (

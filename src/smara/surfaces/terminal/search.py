@@ -29,6 +29,8 @@ from smara.texts import dotted, hit_head
 
 _DEEP_SECONDS = 30.0
 _MOST_PARTS = 4
+_WEAK = 0.5
+"""What is less relevant is more likely no answer than one."""
 
 
 @click.command("search")
@@ -84,7 +86,7 @@ _MOST_PARTS = 4
     "--min-score",
     type=click.FloatRange(0, 1),
     metavar="SCORE",
-    help="Only matches of this score or more; 0 for all that was ranked.",
+    help="Only matches that are this relevant, from 0 to 1; --explain shows it.",
 )
 @click.option(
     "--deep", is_flag=True, help="Create missing vectors first, and wait for the embedder."
@@ -168,16 +170,15 @@ def _reply_threads(answer: ThreadAnswer) -> Reply:
     if not answer:
         click.echo(output.NOTHING_FOUND, err=True)
         output.print_nearest(
-            f"{output.short(each.thread_id)} · {each.score:.2f}: {one_line(each.title or '', 50)}"
+            f"{output.short(each.thread_id)}: {one_line(each.title or '', 50)}"
             for each in answer.nearest
         )
         return
     output.table(
-        ("rank", "score", "thread", "title", "why"),
+        ("rank", "thread", "title", "why"),
         [
             (
                 each.rank,
-                f"{each.score:.2f}",
                 output.short(each.thread_id),
                 one_line(each.title or "", 50),
                 "; ".join(each.why),
@@ -229,11 +230,14 @@ def _reply_hits(
     if not answer:
         click.echo(output.NOTHING_FOUND, err=True)
     output.print_nearest(
-        f"{hit_head(shape, _place(hit), is_local=True)} · {hit.score:.2f}: {hit.snippet}"
+        f"{hit_head(shape, _place(hit), is_local=True)}: {hit.snippet}"
         for hit, shape in zip(answer.nearest, nearest, strict=True)
     )
     for hit, shape in zip(answer, results, strict=True):
         _print_hit(hit, shape, full, explain=explain)
+    place = next((_place(hit) for hit in answer if hit.seq is not None), "")
+    if place and output.is_terminal() and not full:
+        output.say(f"smara messages show {place} shows a message whole.", dim=True)
     if explain:
         for stage in trace.stages:
             output.sentence(stage, others="  ")
@@ -243,7 +247,8 @@ def _reply_hits(
 
 def _print_hit(hit: Hit, shape: dict[str, Any], full: bool, explain: bool) -> None:
     is_terminal = output.is_terminal()
-    head = f"{hit.rank}. {hit_head(shape, _place(hit), is_local=True)} · {hit.score:.2f}"
+    weak = "weak match" if hit.score < _WEAK else ""
+    head = f"{hit.rank}. {dotted(hit_head(shape, _place(hit), is_local=True), weak)}"
     output.say(output.paragraph(head, "", "   ") if is_terminal else head, bold=True)
     lines = [hit.snippet]
     if full:
