@@ -235,7 +235,8 @@ def _by_turn(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed]) -> list[li
 
 
 def _draft(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed], mean: float) -> Draft | None:
-    stated = [pair for pair in stretch if not (pair[1].facts["question"] or pair[1].facts["once"])]
+    not_meant = ("question", "once", "jest")
+    stated = [pair for pair in stretch if not any(pair[1].facts[name] for name in not_meant)]
     if not stated:
         return None
     first = stretch[0][1].turn

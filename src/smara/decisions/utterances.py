@@ -73,6 +73,8 @@ _WORD = regex("[\u3040-\u30ff\u4e00-\u9fff]|[^\\W\\d_]+(?:'[a-z]+)?|\\d+|[?!:]")
 WORD_MARKS = "=^$"
 """With what the facts begin that are words of the sentence."""
 _MOST_WORDS = 80
+_REACTION = 60
+"""The first characters of a turn, which react to the one before."""
 _FINDING_WORDS, _FINDING_NAMES = 12, 2
 """The least words of a sentence, on average, and names of code in a pasted finding."""
 _NEAR_TURNS, _LEAST_COPIED, _MOST_COPIED = 6, 30, 1
@@ -391,6 +393,9 @@ def _facts_of(
         "agreed": min(2.0, count_signs(after.text[:160], "agree")),
         "confirmed": float(any(_is_nod(each.text) for each in next_turns)),
         "share": min(1.0, len(own) / max(1, len(turn.text))),
+        "jest": float(
+            any(count_signs(each.text[:_REACTION], "jest") for each in (after, *next_turns))
+        ),
     }
     listed = sentences(own)
     for place, sentence in enumerate(listed):
