@@ -91,14 +91,12 @@ class Intake:
 
     def fresh(self, events: Sequence[HostEvent]) -> list[HostEvent]:
         """Return events not ingested before, each once, in order."""
-        with self._store.database.read() as session:
-            return self._store.fresh(session, events)
+        return self._store.ask(self._store.fresh, events)
 
     def erased(self, kind: str, names: Iterable[str]) -> dict[str, int]:
         """Return when names of a kind were erased, of those that were."""
         stones = Tombstones(self._store.database, self._store.scope)
-        with self._store.database.read() as session:
-            return stones.erased(session, kind, names)
+        return self._store.ask(stones.erased, kind, names)
 
     def end(
         self,
@@ -181,14 +179,12 @@ class Intake:
         return self._jobs(rest, (self._clock.now_ms(), MOST_ATTEMPTS, limit))
 
     def _jobs(self, rest: str, values: Sequence[int] = ()) -> list[Job]:
-        with self._store.database.read() as session:
-            rows = session.all(
-                self._store.sql(
-                    "SELECT kind, session_id, facts, due_at, attempts, error FROM intake_jobs"
-                    f" WHERE project_no = :project{rest}"
-                ),
-                values,
-            )
+        rows = self._store.ask(
+            self._store.rows,
+            "SELECT kind, session_id, facts, due_at, attempts, error FROM intake_jobs"
+            f" WHERE project_no = :project{rest}",
+            *values,
+        )
         return [
             Job(
                 kind,

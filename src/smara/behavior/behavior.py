@@ -419,8 +419,7 @@ class Behavior(Habits):
                 done["failed"] += 1
                 log.warning("behavior.not_finalized", session=session_id, error=error.code)
         if ended:
-            with self._store.database.read() as session:
-                modules = self._synthesis.due(session)
+            modules = self._store.ask(self._synthesis.due)
         jobs: tuple[tuple[str, str, int, Callable[[], int]], ...] = (
             ("synthesis", "synthesized", 0, lambda: len(self._synthesis.run(modules))),
             ("weekly", "synthesized", WEEK_MS, lambda: len(self._synthesis.weekly(now // WEEK_MS))),
@@ -596,8 +595,7 @@ class Behavior(Habits):
             NotFoundError: If no session was watched that begins so.
             InvalidInputError: If several begin so.
         """
-        with self._store.database.read() as session:
-            return self._store.session(session, session_id, is_whole)
+        return self._store.ask(self._store.session, session_id, is_whole)
 
     def sessions(self, limit: int = 50, offset: int = 0) -> builtins.list[WatchedSession]:
         """Return watched sessions, the newest first.
@@ -616,8 +614,7 @@ class Behavior(Habits):
 
     def status(self) -> BehaviorStatus:
         """Return the status of learning."""
-        with self._store.database.read() as session:
-            return self._store.status(session)
+        return self._store.ask(self._store.status)
 
     def synthesis_log(self, limit: int = 50) -> builtins.list[Synthesized]:
         """Return the log of syntheses, the newest first."""

@@ -116,13 +116,12 @@ class Habits:
         """
         parsed = read_command(command)
         text = parsed.text if parsed is not None else command.strip()
-        with self._store.database.read() as session:
-            found = self._failures(
-                session,
-                " AND command = ? ORDER BY resolved_count DESC, last_seen_at DESC",
-                (to_storable(text),),
-                limit=limit,
-            )
+        found = self._store.ask(
+            self._failures,
+            " AND command = ? ORDER BY resolved_count DESC, last_seen_at DESC",
+            (to_storable(text),),
+            limit=limit,
+        )
         # A command that says where a program is to be found does not lack it.
         needs = [lacking(each.command, each.error) if each.tool == "Bash" else () for each in found]
         return [
@@ -169,18 +168,16 @@ class Habits:
         if parsed is None or not line or is_harness(output):
             return []
         print_ = fingerprint("Bash", parsed.head, quote(line, ERROR_LENGTH))
-        with self._store.database.read() as session:
-            return self._failures(session, " AND error_fingerprint = ?", (print_,), limit=1)
+        return self._store.ask(self._failures, " AND error_fingerprint = ?", (print_,), limit=1)
 
     def failures(self, limit: int = 50) -> list[KnownFailure]:
         """Return the errors that recur, those of most sessions first."""
-        with self._store.database.read() as session:
-            return self._failures(
-                session,
-                " ORDER BY session_count DESC, occurrence_count DESC, last_seen_at DESC",
-                (),
-                limit=limit,
-            )
+        return self._store.ask(
+            self._failures,
+            " ORDER BY session_count DESC, occurrence_count DESC, last_seen_at DESC",
+            (),
+            limit=limit,
+        )
 
     def _failures(
         self, session: Session, rest: str, values: Sequence[str | int], limit: int
@@ -280,15 +277,13 @@ class Habits:
 
     def modules(self, limit: int = 20) -> list[tuple[str, int]]:
         """Return modules with their numbers of sessions, the most first."""
-        with self._store.database.read() as session:
-            rows = session.all(
-                self._store.sql(
-                    "SELECT module, count FROM observer_module_session_counts WHERE project_no = "
-                    ":project"
-                    " ORDER BY count DESC, module LIMIT ?"
-                ),
-                (limit,),
-            )
+        rows = self._store.ask(
+            self._store.rows,
+            "SELECT module, count FROM observer_module_session_counts WHERE project_no = "
+            ":project"
+            " ORDER BY count DESC, module LIMIT ?",
+            limit,
+        )
         return [(from_storable(row[0]), row[1]) for row in rows]
 
     def edges(self, path: str | None = None, limit: int = 50) -> list[FilePair]:
@@ -299,18 +294,17 @@ class Habits:
         """
         where = " AND (file_a = ? OR file_b = ?)" if path is not None else ""
         values = (to_storable(path), to_storable(path)) if path is not None else ()
-        with self._store.database.read() as session:
-            rows = session.all(
-                self._store.sql(
-                    "SELECT file_a, file_b, weight, raw_count, session_count, edit_session_count, "
-                    "avg_time_delta_ms,"
-                    " directional, task_type_breakdown, last_observed_at, promoted_at FROM "
-                    "observer_co_access_edges"
-                    f" WHERE project_no = :project{where} ORDER BY weight DESC, file_a, file_b "
-                    "LIMIT ?"
-                ),
-                (*values, limit),
-            )
+        rows = self._store.ask(
+            self._store.rows,
+            "SELECT file_a, file_b, weight, raw_count, session_count, edit_session_count, "
+            "avg_time_delta_ms,"
+            " directional, task_type_breakdown, last_observed_at, promoted_at FROM "
+            "observer_co_access_edges"
+            f" WHERE project_no = :project{where} ORDER BY weight DESC, file_a, file_b "
+            "LIMIT ?",
+            *values,
+            limit,
+        )
         return [
             FilePair(
                 from_storable(row[0]),

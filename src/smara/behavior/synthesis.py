@@ -133,17 +133,15 @@ class Synthesis:
         return written
 
     def log(self, limit: int = 50) -> list[Synthesized]:
-        with self._store.database.read() as session:
-            rows = session.all(
-                self._store.sql(
-                    "SELECT module, trigger_count, mode, synthesized_at, memories_generated, "
-                    "method, detail"
-                    " FROM observer_synthesis_log WHERE project_no = :project ORDER BY "
-                    "synthesized_at DESC, module"
-                    " LIMIT ?"
-                ),
-                (limit,),
-            )
+        rows = self._store.ask(
+            self._store.rows,
+            "SELECT module, trigger_count, mode, synthesized_at, memories_generated, "
+            "method, detail"
+            " FROM observer_synthesis_log WHERE project_no = :project ORDER BY "
+            "synthesized_at DESC, module"
+            " LIMIT ?",
+            limit,
+        )
         return [
             Synthesized(
                 from_storable(row[0]),

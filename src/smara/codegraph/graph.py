@@ -174,8 +174,7 @@ class CodeGraph:
         """
         if (row := self._row(root)) is None:
             return TreeStatus(os.path.realpath(root or _current_root()), "none")
-        with self.store.database.read() as session:
-            return self.store.status(session, row)
+        return self.store.ask(self.store.status, row)
 
     def trees(self) -> list[TreeStatus]:
         """Return every tree of the project, the last one indexed first."""

@@ -138,8 +138,7 @@ class CodeHistory:
         """
         if (head := checked_out(self._root)) is None:
             return HistoryReport(0, False)
-        with self._lookup.database.read() as session:
-            before = self._state(session)
+        before = self._lookup.ask(self._state)
         last = (json.loads(before) if before else {}).get("head")
         if last == head:
             return HistoryReport(0, False)

@@ -233,13 +233,12 @@ class Descriptions:
 
     def all(self) -> dict[str, Described]:
         """Return what models said of folders, by path."""
-        with self._lookup.database.read() as session:
-            rows = self._lookup.rows(
-                session,
-                "SELECT path, purpose, flows, model, fingerprint FROM code_modules"
-                " WHERE project_no = :project AND tree_no = ?",
-                self._lookup.tree_no,
-            )
+        rows = self._lookup.ask(
+            self._lookup.rows,
+            "SELECT path, purpose, flows, model, fingerprint FROM code_modules"
+            " WHERE project_no = :project AND tree_no = ?",
+            self._lookup.tree_no,
+        )
         return {
             from_storable(path): Described(
                 from_storable(purpose),

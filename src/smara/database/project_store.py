@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar
 
 from smara.core.escape import from_storable
 from smara.core.ids import SHORTEST_PREFIX, code_of, key_of, length_for
@@ -20,6 +20,8 @@ from smara.errors import InvalidInputError, NotFoundError
 RecordT = TypeVar("RecordT")
 StoredT = TypeVar("StoredT", bound=tuple[int, Any])
 StateT = TypeVar("StateT")
+AnswerT = TypeVar("AnswerT")
+P = ParamSpec("P")
 _MOST_CANDIDATES = 8
 _LONGEST_NAME = 100
 
@@ -37,6 +39,16 @@ class ProjectStore:
     def sql(self, text: str) -> str:
         """A statement with the wall of this project put in."""
         return scoped_sql(self.scope, text)
+
+    def ask(
+        self,
+        question: Callable[Concatenate[Session, P], AnswerT],
+        *args: P.args,
+        **named: P.kwargs,
+    ) -> AnswerT:
+        """Ask one question in a session of its own, which ends with the answer."""
+        with self.database.read() as session:
+            return question(session, *args, **named)
 
     def rows(
         self, session: Session, statement: str, *values: Any, some: Sequence[Any] | None = None

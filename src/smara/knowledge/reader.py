@@ -119,8 +119,7 @@ class MemoryReader:
 
     def find(self, memory_id: str) -> TypedMemory | None:
         """Return a memory, or None if there is none of this id."""
-        with self._store.database.read() as session:
-            return self._store.find(session, memory_id)
+        return self._store.ask(self._store.find, memory_id)
 
     def list(
         self,
@@ -150,8 +149,7 @@ class MemoryReader:
         one_of(order, ORDERS, "order")
         where, values = self._filter(**filters)
         rest = f" AND {_STATE[state]}{where} ORDER BY {_ORDER[order]} LIMIT ? OFFSET ?"
-        with self._store.database.read() as session:
-            found = self._store.select(session, rest, (*values, limit + 1, offset))
+        found = self._store.ask(self._store.select, rest, (*values, limit + 1, offset))
         memories = tuple(stored.memory for stored in found[:limit])
         return MemoryPage(memories, offset + limit if len(found) > limit else None)
 
@@ -419,8 +417,7 @@ class MemoryReader:
         Returns:
             The state of the code by memory id; memories that name no code are left out.
         """
-        with self._store.database.read() as session:
-            return self._freshness(session, [memory.id for memory in memories])
+        return self._store.ask(self._freshness, [memory.id for memory in memories])
 
     def _freshness(self, session: Session, ids: Sequence[str]) -> dict[str, Freshness]:
         numbers = self._store.numbers_of_ids(session, ids)
@@ -497,8 +494,7 @@ class MemoryReader:
 
     def totals(self) -> MemoryTotals:
         """Return how many memories there are, and how many wait for review."""
-        with self._store.database.read() as session:
-            return self._store.totals(session)
+        return self._store.ask(self._store.totals)
 
     def export(self) -> Iterator[TypedMemory]:
         """Yield every memory, the oldest first, also the deprecated ones."""

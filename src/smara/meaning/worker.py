@@ -164,8 +164,7 @@ class EmbeddingWorker:
     def _progress(
         self, space: Space, tally: _EmbeddingTally, stopped: StopReason, note: str = ""
     ) -> EmbeddingProgress:
-        with self._store.database.read() as session:
-            waiting = self._store.count_waiting(session, space.no)
+        waiting = self._store.ask(self._store.count_waiting, space.no)
         return EmbeddingProgress(
             space.model_id,
             tally.embedded,

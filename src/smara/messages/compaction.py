@@ -245,15 +245,14 @@ class Compactions:
             NotFoundError: If there is no such thread.
         """
         thread_no, _ = self._thread(thread_id)
-        with self._store.database.read() as session:
-            rows = session.all(
-                self._store.sql(
-                    "SELECT no, level, start_seq, end_seq FROM compactions"
-                    " WHERE project_no = :project AND thread_no = ?"
-                    " AND undone_at IS NULL AND method = ? ORDER BY start_seq, no"
-                ),
-                (thread_no, method),
-            )
+        rows = self._store.ask(
+            self._store.rows,
+            "SELECT no, level, start_seq, end_seq FROM compactions"
+            " WHERE project_no = :project AND thread_no = ?"
+            " AND undone_at IS NULL AND method = ? ORDER BY start_seq, no",
+            thread_no,
+            method,
+        )
         better = []
         for no, level, first, last in rows:
             there = self._messages(thread_no, first, last)
@@ -334,15 +333,13 @@ class Compactions:
 
     def _in_force(self, thread_no: int) -> list[tuple[int, int, int]]:
         """Return (level, first, last) of the compactions that are shown, oldest first."""
-        with self._store.database.read() as session:
-            rows = session.all(
-                self._store.sql(
-                    "SELECT level, start_seq, end_seq FROM compactions WHERE project_no = "
-                    ":project AND thread_no = ?"
-                    " AND parent_no IS NULL AND undone_at IS NULL ORDER BY start_seq"
-                ),
-                (thread_no,),
-            )
+        rows = self._store.ask(
+            self._store.rows,
+            "SELECT level, start_seq, end_seq FROM compactions WHERE project_no = "
+            ":project AND thread_no = ?"
+            " AND parent_no IS NULL AND undone_at IS NULL ORDER BY start_seq",
+            thread_no,
+        )
         return [(int(row[0]), int(row[1]), int(row[2])) for row in rows]
 
     def _folds(self, thread_no: int, last_seq: int, undone_too: bool) -> list[tuple[int, int]]:
@@ -354,15 +351,13 @@ class Compactions:
         due = folds_due(level_1, last_seq, self._archive_after_messages)
         if undone_too or not due:
             return due
-        with self._store.database.read() as session:
-            rows = session.all(
-                self._store.sql(
-                    "SELECT start_seq, end_seq FROM compactions WHERE project_no = :project AND "
-                    "thread_no = ?"
-                    " AND level = 2 AND undone_at IS NOT NULL"
-                ),
-                (thread_no,),
-            )
+        rows = self._store.ask(
+            self._store.rows,
+            "SELECT start_seq, end_seq FROM compactions WHERE project_no = :project AND "
+            "thread_no = ?"
+            " AND level = 2 AND undone_at IS NOT NULL",
+            thread_no,
+        )
         undone = {(int(row[0]), int(row[1])) for row in rows}
         return [stretch for stretch in due if stretch not in undone]
 
@@ -454,8 +449,9 @@ class Compactions:
             )
 
     def _messages(self, thread_no: int, first: int, last: int) -> list[Message]:
-        with self._store.database.read() as session:
-            return self._store.between(session, thread_no, first - 1, last + 1, last - first + 1)
+        return self._store.ask(
+            self._store.between, thread_no, first - 1, last + 1, last - first + 1
+        )
 
     def _make(
         self, stretch: tuple[int, int], messages: Sequence[Message], level: int
@@ -484,16 +480,14 @@ class Compactions:
         Returns:
             The compactions with their levels and states.
         """
-        with self._store.database.read() as session:
-            rows = session.all(
-                self._store.sql(
-                    f"SELECT {_COLUMNS} FROM compactions WHERE project_no = :project AND "
-                    "thread_no ="
-                    " (SELECT no FROM threads WHERE project_no = :project AND id = ?) ORDER BY "
-                    "start_seq, no"
-                ),
-                (require_id(thread_id, "thread_id"),),
-            )
+        rows = self._store.ask(
+            self._store.rows,
+            f"SELECT {_COLUMNS} FROM compactions WHERE project_no = :project AND "
+            "thread_no ="
+            " (SELECT no FROM threads WHERE project_no = :project AND id = ?) ORDER BY "
+            "start_seq, no",
+            require_id(thread_id, "thread_id"),
+        )
         return [compaction_of(row) for row in rows]
 
     def undo(self, compaction_id: str) -> Compaction:

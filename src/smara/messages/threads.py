@@ -185,8 +185,7 @@ class Threads:
         """
         if not is_id(thread_id):
             return None
-        with self._store.database.read() as session:
-            return self._store.find_thread(session, require_id(thread_id, "thread_id"))
+        return self._store.ask(self._store.find_thread, require_id(thread_id, "thread_id"))
 
     def list(
         self,
@@ -214,14 +213,14 @@ class Threads:
         }  # fmt: skip
         values = {column: value for column, value in given.items() if value is not None}
         where = "".join(f" AND {column} = ?" for column in values)
-        with self._store.database.read() as session:
-            rows = session.all(
-                self._store.sql(
-                    f"SELECT {THREAD_COLUMNS} FROM threads WHERE project_no = :project{where}"
-                    " ORDER BY updated_at DESC, no DESC LIMIT ? OFFSET ?"
-                ),
-                (*values.values(), 2**31 - 1 if limit is None else limit, offset),
-            )
+        rows = self._store.ask(
+            self._store.rows,
+            f"SELECT {THREAD_COLUMNS} FROM threads WHERE project_no = :project{where}"
+            " ORDER BY updated_at DESC, no DESC LIMIT ? OFFSET ?",
+            *values.values(),
+            2**31 - 1 if limit is None else limit,
+            offset,
+        )
         return [thread_of(row) for row in rows]
 
     def beginning(self, start: str) -> builtins.list[str]:
@@ -233,14 +232,13 @@ class Threads:
         Returns:
             The ids in their order.
         """
-        with self._store.database.read() as session:
-            rows = session.all(
-                self._store.sql(
-                    "SELECT id FROM threads WHERE project_no = :project AND substr(id, 1, ?) = ?"
-                    " ORDER BY id"
-                ),
-                (len(start), start),
-            )
+        rows = self._store.ask(
+            self._store.rows,
+            "SELECT id FROM threads WHERE project_no = :project AND substr(id, 1, ?) = ?"
+            " ORDER BY id",
+            len(start),
+            start,
+        )
         return [str(row[0]) for row in rows]
 
     def update(

@@ -207,8 +207,7 @@ class ObservationCycle(LeasedCycle):
         )
 
     def _state(self, place: RecordKey) -> dict[str, Any]:
-        with self._store.database.read() as session:
-            record, cursors = self.cursors(session, place, is_pending_only=False)
+        record, cursors = self._store.ask(self.cursors, place, is_pending_only=False)
         return {
             "threads": {
                 cursor.thread_id: {

@@ -88,8 +88,7 @@ class Working:
             InvalidInputError: The scope or an id is not one.
         """
         place = self._place(scope, resource_id, thread_id)
-        with self._store.database.read() as session:
-            row = self._store.find(session, place)
+        row = self._store.ask(self._store.find, place)
         return row[1] if row else None
 
     def put(
@@ -213,10 +212,9 @@ class Working:
         if limit < 0:
             raise InvalidInputError(f"limit must not be negative; got {limit}.")
         place = self._place(scope, resource_id, thread_id)
-        with self._store.database.read() as session:
-            return self._store.versions(
-                session, place, _ALL if before is None else before, limit=limit
-            )
+        return self._store.ask(
+            self._store.versions, place, _ALL if before is None else before, limit=limit
+        )
 
     def get_version(
         self,
@@ -241,8 +239,7 @@ class Working:
             NotFoundError: The page has no such version.
         """
         place = self._place(scope, resource_id, thread_id)
-        with self._store.database.read() as session:
-            found = self._store.versions(session, place, version + 1, limit=1)
+        found = self._store.ask(self._store.versions, place, version + 1, limit=1)
         if not found or found[0].version != version:
             raise NotFoundError(
                 f"There is no version {version} of the working memory of {place.scope} "

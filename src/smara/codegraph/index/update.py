@@ -88,8 +88,7 @@ def update(tree: IndexTree, paths: Sequence[str | os.PathLike[str]]) -> IndexRep
         if len(late) > 1:
             with store.database.write(is_derived=True) as session:
                 store.mark_stale(session, [each.no for each in late], clock.now_ms())
-        with store.database.read() as session:
-            earlier = StoredFiles.read(session, store, late)
+        earlier = store.ask(StoredFiles.read, store, late)
         chunks = {
             (chunk.kind, chunk.name, chunk.prefix, chunk.text)
             for rows in earlier.chunks.values()
@@ -157,8 +156,7 @@ def differences(tree: IndexTree) -> Differences:
     store, row = tree.store, tree.row()
     if row is None:
         return Differences([], sorted(tree.walk().all().files), [], unsure={})
-    with store.database.read() as session:
-        seen: dict[str, FileRow] = store.files(session, row.no)
+    seen: dict[str, FileRow] = store.ask(store.files, row.no)
     walked = tree.walk(clean=seen).all()
     changed = [
         path

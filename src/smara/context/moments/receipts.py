@@ -87,8 +87,7 @@ class ReceiptKeeper:
     @property
     def has_arms(self) -> bool:
         """True if sessions of this project take part in an experiment."""
-        with self._store.database.read() as session:
-            return self._store.has_arms(session)
+        return self._store.ask(self._store.has_arms)
 
     def set_arms(self, is_on: bool, *, actor: str | None = None) -> None:
         """Begin or end the experiment for the sessions of this project.
@@ -342,8 +341,7 @@ class ReceiptKeeper:
             and receipt_id.isascii()
         ):
             beginning = receipt_id if receipt_id.startswith("r-") else f"r-{receipt_id}"
-            with self._store.database.read() as session:
-                found = self._store.find(session, beginning.lower())
+            found = self._store.ask(self._store.find, beginning.lower())
             if len(found) == 1:
                 return found[0]
             if found:
@@ -374,13 +372,11 @@ class ReceiptKeeper:
                 raise InvalidInputError(
                     f"{name} must be a whole number, at least {least}; got {value!r}.", field=name
                 )
-        with self._store.database.read() as session:
-            return self._store.list(session, session_id, limit, offset)
+        return self._store.ask(self._store.list, session_id, limit, offset)
 
     def totals(self) -> ReceiptTotals:
         """Return all receipts in numbers."""
-        with self._store.database.read() as session:
-            return self._store.totals(session)
+        return self._store.ask(self._store.totals)
 
 
 def is_statement(point: Point) -> bool:
@@ -453,8 +449,7 @@ class UseDetector:
         for session_id, group in groupby(sorted(events, key=_hearer), key=_hearer):
             if not is_id(session_id):
                 continue
-            with self._store.database.read() as session:
-                waiting = self._store.waiting(session, session_id)
+            waiting = self._store.ask(self._store.waiting, session_id)
             if waiting:
                 in_order = sorted(group, key=lambda event: event.at_ms)
                 settled += self._heed(session_id, in_order, waiting)

@@ -124,8 +124,7 @@ class RecentWork:
             return []
         if not is_same_session:
             store = self._rooms.behavior
-            with store.database.read() as session:
-                watched = store.sessions(session, " AND session_id = ?", (thread.id,))
+            watched = store.ask(store.sessions, " AND session_id = ?", (thread.id,))
             # Of one that goes on it is not known yet.
             final = [each.evidence for each in watched if each.state == "final"]
             lines += [one_line(sentence) for evidence in final for sentence in evidence]
@@ -160,8 +159,7 @@ class RecentWork:
         task = notes.get("currentTask") if isinstance(notes, dict) else None
         if not isinstance(task, str) or not task.strip():
             return ""
-        with self._rooms.observations.database.read() as session:
-            taint = self._rooms.observations.taint_of_thread(session, thread.id)
+        taint = self._rooms.observations.ask(self._rooms.observations.taint_of_thread, thread.id)
         return f"noted as its task: {quoted(task, 260)}." if LOCAL_TAINT.issuperset(taint) else ""
 
     def _request_of(self, thread: Thread) -> str:
