@@ -337,12 +337,12 @@ class SessionEnd(NamedTuple):
     now_ms: int
 
 
+@dataclass(frozen=True, eq=False)
 class RollingTables:
     """Writes the rolling tables of one project."""
 
-    def __init__(self, store: BehaviorStore, new_id: IdMaker) -> None:
-        self._store = store
-        self._new_id = new_id
+    store: BehaviorStore
+    new_id: IdMaker
 
     def count(self, session: Session, pads: Sequence[Pad], ended: SessionEnd) -> None:
         """Count a session under the lock of the project's memories."""
@@ -354,7 +354,7 @@ class RollingTables:
             (planned, actual), module = pad.planned(), main_module(pad)
             if planned and module:
                 session.run(
-                    self._store.sql(
+                    self.store.sql(
                         "INSERT INTO observer_calibrations (project_no, module, methodology,"
                         " sample_count, planned_steps, actual_steps, last_at)"
                         " VALUES (:project, ?, ?, 1, ?, ?, ?)"
@@ -377,7 +377,7 @@ class RollingTables:
                 total.reads += entry.reads
         most = sorted(files.items(), key=lambda item: (-item[1].count, item[0]))[:_MOST_FILES]
         session.run_many(
-            self._store.sql(
+            self.store.sql(
                 "INSERT INTO observer_file_nodes (project_no, file_path, access_count, edit_count,"
                 " session_count, edit_session_count, last_accessed_at)"
                 " VALUES (:project, ?, ?, ?, 1, ?, ?)"
@@ -397,7 +397,7 @@ class RollingTables:
         modules = modules_of(path for path, each in files.items() if each.edits)
         for module in map(to_storable, sorted(modules)[:6]):
             session.run(
-                self._store.sql(
+                self.store.sql(
                     "INSERT INTO observer_module_session_counts (project_no, module, count,"
                     " last_at) VALUES (:project, ?, 1, ?) ON CONFLICT (project_no, module)"
                     " DO UPDATE SET count = observer_module_session_counts.count + 1,"
@@ -406,7 +406,7 @@ class RollingTables:
                 (module, now_ms),
             )
             session.run_many(
-                self._store.sql(
+                self.store.sql(
                     "INSERT INTO observer_module_files (project_no, module, file_path,"
                     " session_count, last_at) VALUES (:project, ?, ?, 1, ?)"
                     " ON CONFLICT (project_no, module, file_path) DO UPDATE SET"
@@ -431,7 +431,7 @@ class RollingTables:
         before: dict[tuple[str, ...], Row] = {}
         for part in parts(sorted({first for first, _ in counts})):
             rows = session.all(
-                self._store.sql(
+                self.store.sql(
                     "SELECT file_a, file_b, raw_count, session_count, edit_session_count,"
                     " avg_time_delta_ms, directional, task_type_breakdown"
                     " FROM observer_co_access_edges"
@@ -463,7 +463,7 @@ class RollingTables:
                 )
             )
         session.run_many(
-            self._store.sql(
+            self.store.sql(
                 "INSERT INTO observer_co_access_edges (project_no, file_a, file_b, weight,"
                 " raw_count, session_count, edit_session_count, avg_time_delta_ms, directional,"
                 " task_type_breakdown, last_observed_at)"
@@ -485,7 +485,7 @@ class RollingTables:
             module = main_module(pad)
             for print_, entry in pad.errors:
                 row = session.one(
-                    self._store.sql(
+                    self.store.sql(
                         "SELECT sessions FROM observer_error_patterns"
                         " WHERE project_no = :project AND error_fingerprint = ?"
                     ),
@@ -496,7 +496,7 @@ class RollingTables:
                     sessions = [*sessions, ended.session_id][-_MOST_SESSIONS:]
                 solved = {"how": entry.how, "fix": entry.fix, "files": entry.files}
                 session.run(
-                    self._store.sql(
+                    self.store.sql(
                         "INSERT INTO observer_error_patterns (project_no, error_fingerprint, id,"
                         " tool_name, command, error_message, occurrence_count, session_count,"
                         " first_seen_at, last_seen_at, resolved_how, resolved_count, module,"
@@ -520,7 +520,7 @@ class RollingTables:
                     ),
                     (
                         print_,
-                        self._new_id(),
+                        self.new_id(),
                         entry.tool,
                         to_storable(entry.command),
                         to_storable(entry.line),
@@ -541,7 +541,7 @@ class RollingTables:
         commands = worked - {entry.command for entry in errors}
         for part in parts(sorted(map(to_storable, commands))):
             session.run(
-                self._store.sql(
+                self.store.sql(
                     "UPDATE observer_error_patterns SET last_worked_at = ?"
                     f" WHERE project_no = :project AND command IN ({marks(len(part))})"
                     " AND (last_worked_at IS NULL OR last_worked_at < ?)"
@@ -552,7 +552,7 @@ class RollingTables:
         for entry in errors:
             programs -= {*lacking(entry.command, entry.line)[:1]}
         rows = session.all(
-            self._store.sql(
+            self.store.sql(
                 "SELECT error_fingerprint, command, error_message FROM observer_error_patterns"
                 " WHERE project_no = :project AND tool_name = 'Bash'"
                 " AND (error_message LIKE ? OR error_message LIKE ? OR error_message LIKE ?)"
@@ -567,7 +567,7 @@ class RollingTables:
         ]
         for part in parts(there):
             session.run(
-                self._store.sql(
+                self.store.sql(
                     "UPDATE observer_error_patterns SET last_worked_at = ? WHERE"
                     f" project_no = :project AND error_fingerprint IN ({marks(len(part))})"
                 ),

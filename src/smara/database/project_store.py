@@ -46,7 +46,7 @@ class ProjectStore:
         *args: P.args,
         **named: P.kwargs,
     ) -> AnswerT:
-        """Ask one question in a session of its own, which ends with the answer."""
+        """Ask one question in a session of its own."""
         with self.database.read() as session:
             return question(session, *args, **named)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -239,14 +239,14 @@ class ObservationNotes(NamedTuple):
     metadata: Mapping[str, Any]
 
 
+@dataclass(frozen=True, eq=False)
 class Rows:
     """Reads the rows of one source.
 
     A column is named as Mastra's code does (``createdAt``); older tables spell it ``created_at``.
     """
 
-    def __init__(self, source: MastraSource) -> None:
-        self._source = source
+    source: MastraSource
 
     def thread(self, row: Row) -> ThreadRow | None:
         thread_id = self._text(row, "id")
@@ -359,7 +359,7 @@ class Rows:
         except UnicodeDecodeError:
             pass
         # Newer versions keep JSON in SQLite's own binary form.
-        return self._source.json_text(data) or data.decode("utf-8", "replace")
+        return self.source.json_text(data) or data.decode("utf-8", "replace")
 
     def _text(self, row: Row, name: str) -> str:
         value = self._value(row, name)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -87,13 +87,13 @@ def read_jsonl(
         yield entry if isinstance(entry, Counted) else reader.read(entry)
 
 
+@dataclass(frozen=True, eq=False)
 class PlainReader:
     """Turns objects into messages and threads, one record for each."""
 
-    def __init__(self, default_thread: str) -> None:
-        self._default_thread = default_thread
-        self._threads: dict[str, NewThread] = {}
-        self._identities = Identities()
+    default_thread: str
+    _threads: dict[str, NewThread] = field(default_factory=dict, init=False)
+    _identities: Identities = field(default_factory=Identities, init=False)
 
     def read(self, entry: JsonLine) -> Record:
         """Read an object as a message or a thread, or count it."""
@@ -139,7 +139,7 @@ class PlainReader:
         elif given_thread is not None and not _id_in(given_thread):
             problem = '"thread" must be a text that is not empty'
         else:
-            thread_id = _id_in(given_thread) or self._default_thread
+            thread_id = _id_in(given_thread) or self.default_thread
             return self._message(entry, value, thread_id, role=role, content=content)
         return Counted(entry.line, "message", problem, detail=detail)
 

@@ -24,6 +24,7 @@ from smara.codegraph.resolve.symbols import (
     outline_of,
 )
 from smara.core.paths import is_test_path
+from smara.core.startup.record import dataclass, field
 from smara.core.startup.regex import regex
 
 SHORTEST_GUESS = 4
@@ -75,14 +76,12 @@ def is_telling(name: str) -> bool:
     return len(name) >= SHORTEST_GUESS and name not in COMMON_NAMES and not name.startswith("__")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class EdgeSet:
     """Edges distinct by start, end, kind and line, with target paths."""
 
-    __slots__ = ("edges", "path_of")
-
-    def __init__(self) -> None:
-        self.edges: dict[tuple[int, int, EdgeKind, int], NewEdge] = {}
-        self.path_of: dict[int, str] = {}
+    edges: dict[tuple[int, int, EdgeKind, int], NewEdge] = field(default_factory=dict, init=False)
+    path_of: dict[int, str] = field(default_factory=dict, init=False)
 
     def put(self, edge: NewEdge, path: str) -> None:
         """Add an edge that ends in the file at ``path``.

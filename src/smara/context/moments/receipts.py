@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -435,13 +435,13 @@ def _hearer(event: HostEvent) -> str:
     )
 
 
+@dataclass(frozen=True, eq=False)
 class UseDetector:
     """Looks whether what was told is used."""
 
-    def __init__(self, store: MomentStore, memories: Callable[[], Memories], clock: Clock) -> None:
-        self._store = store
-        self._memories = memories
-        self._clock = clock
+    store: MomentStore
+    memories: Callable[[], Memories]
+    clock: Clock
 
     def heed(self, events: Sequence[HostEvent]) -> int:
         """Settle what events show; return how much was settled."""
@@ -449,7 +449,7 @@ class UseDetector:
         for session_id, group in groupby(sorted(events, key=_hearer), key=_hearer):
             if not is_id(session_id):
                 continue
-            waiting = self._store.ask(self._store.waiting, session_id)
+            waiting = self.store.ask(self.store.waiting, session_id)
             if waiting:
                 in_order = sorted(group, key=lambda event: event.at_ms)
                 settled += self._heed(session_id, in_order, waiting)
@@ -461,12 +461,12 @@ class UseDetector:
         sights = [(event.at_ms, seen_in(event)) for event in events]
         helped: list[str] = []
         settled = 0
-        with self._store.database.write(is_derived=True) as session:
+        with self.store.database.write(is_derived=True) as session:
             for each in waiting:
                 settled += self._settle(session, each, sights, helped)
         for memory_id in helped:
             try:
-                self._memories().used(
+                self.memories().used(
                     memory_id,
                     "helped",
                     note="a command that it recommends was run and worked",
@@ -488,7 +488,7 @@ class UseDetector:
         """Settle one item if it was used or repeated; return True if it is settled."""
         after = [(at_ms, sight) for at_ms, sight in sights if at_ms >= each.made_at]
         uses = [(use, at_ms) for at_ms, sight in after if (use := shows_use(each.signs, sight))]
-        now, place = self._clock.now_ms(), (each.receipt_no, each.position)
+        now, place = self.clock.now_ms(), (each.receipt_no, each.position)
         is_warning = any(sign.startswith("again:") for sign in each.signs)
         again = [(at_ms, sight) for at_ms, sight in after if runs_again(each.signs, sight)]
         # Many hosts show a warning with the result of that very call: its failure was not spared.
@@ -500,13 +500,13 @@ class UseDetector:
             if how == "ran" and each.kind == "memory":
                 helped.append(each.item_id)
             is_saving = is_warning and how == "ran" and (first is None or first > used_at)
-            self._store.settle(session, *place, "used", how=how, at_ms=now, is_saving=is_saving)
-            self._store.mark_used(session, each.receipt_no, how, now)
+            self.store.settle(session, *place, "used", how=how, at_ms=now, is_saving=is_saving)
+            self.store.mark_used(session, each.receipt_no, how, now)
             return True
         if first is not None and any(at > first and not sight.worked for at, sight in again):
-            self._store.settle(session, *place, "repeated", how="repeated", at_ms=now)
+            self.store.settle(session, *place, "repeated", how="repeated", at_ms=now)
             return True
         trace = each.how or next((use for use, _ in uses), "")
         if (first, trace) != (each.ran_at, each.how):
-            self._store.put_trace(session, *place, ran_at=first, how=trace)
+            self.store.put_trace(session, *place, ran_at=first, how=trace)
         return False
