@@ -68,8 +68,9 @@ from smara.core.events import HostEvent
 from smara.core.ids import IdMaker
 from smara.core.scope import require_id
 from smara.core.tokens import TokenCounter
+from smara.core.validate import one_of
 from smara.database.database import Session
-from smara.errors import InvalidInputError, SmaraError
+from smara.errors import SmaraError
 from smara.knowledge.gate import SESSION_TYPES, SessionType
 from smara.knowledge.kinds import types_told_at
 from smara.knowledge.memories import Memories
@@ -201,7 +202,7 @@ class Behavior(Habits):
         Raises:
             InvalidInputError: If there is no such type.
         """
-        _one_of(type, SESSION_TYPES, "type")
+        one_of(type, SESSION_TYPES, "type")
         self._watcher.flush(session_id)
         with self._store.database.write() as session:
             row = self._store.get(session, session_id)
@@ -236,9 +237,9 @@ class Behavior(Habits):
         """
         require_id(session_id, "session_id")
         if outcome is not None:
-            _one_of(outcome, OUTCOMES, "outcome")
+            one_of(outcome, OUTCOMES, "outcome")
         if type is not None:
-            _one_of(type, SESSION_TYPES, "type")
+            one_of(type, SESSION_TYPES, "type")
         return self._finalizer.finalize(session_id, FinalizeRequest(outcome, type, work_unit))
 
     def subtask_done(
@@ -626,10 +627,3 @@ class Behavior(Habits):
             self._watcher.flush()
         except SmaraError as error:
             log.warning("behavior.not_kept", error=error.code)
-
-
-def _one_of(value: str, allowed: tuple[str, ...], what: str) -> None:
-    if value not in allowed:
-        raise InvalidInputError(
-            f"{what} must be one of {', '.join(allowed)}; got {value!r}.", field=what
-        )

@@ -62,7 +62,7 @@ type.
 
 
 def clean_type(value: object) -> MemoryType:
-    return one_of(value, TYPES, "type")  # type: ignore[return-value]  # one of TYPES
+    return one_of(value, TYPES, "type")  # type: ignore[arg-type]  # one of TYPES
 
 
 def clean_content(content: object) -> str:
@@ -371,7 +371,7 @@ def clean_fields(given: Mapping[str, Any]) -> dict[str, Any]:
 def fields_of(new: NewMemory) -> dict[str, Any]:
     """Return a new memory as columns, without its trust."""
     kind = clean_type(new.type)
-    source: MemorySource = one_of(new.source, SOURCES, "source")  # type: ignore[assignment]  # one of SOURCES
+    source: MemorySource = one_of(new.source, SOURCES, "source")
     given = {name: getattr(new, name) for name in EDITABLE}
     given["scope"] = new.scope or KINDS[kind].scope
     if new.confidence is None:

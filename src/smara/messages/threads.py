@@ -9,9 +9,9 @@ from typing import Any, get_args
 from smara.core.clock import check_time
 from smara.core.escape import to_storable
 from smara.core.scope import is_id, lookup_id, require_id
-from smara.core.validate import precondition
+from smara.core.validate import one_of, precondition
 from smara.database.projects import ProjectContext
-from smara.errors import ConflictError, InvalidInputError, NotFoundError
+from smara.errors import ConflictError, NotFoundError
 from smara.messages.models import NewThread, Thread, ThreadKind
 from smara.messages.store import THREAD_COLUMNS, MessageStore, thread_of
 from smara.secrets import redact
@@ -120,10 +120,7 @@ class Threads:
         Raises:
             InvalidInputError: If a value is impossible.
         """
-        if new.kind not in get_args(ThreadKind):
-            raise InvalidInputError(
-                f"kind must be one of {', '.join(get_args(ThreadKind))}; got {new.kind!r}."
-            )
+        one_of(new.kind, get_args(ThreadKind), "kind")
         created_at = check_time(new.created_at)
         if created_at is None:
             created_at = self._project.clock.now_ms()

@@ -12,9 +12,10 @@ from typing import Any
 from smara.core import log
 from smara.core.freshness import Freshness
 from smara.core.scope import require_id
+from smara.core.validate import one_of
 from smara.database.database import Session, marks
 from smara.database.projects import ProjectContext
-from smara.errors import InvalidInputError, NotFoundError, SmaraError
+from smara.errors import NotFoundError, SmaraError
 from smara.messages.models import Message
 from smara.messages.store import MessageStore
 from smara.messages.threads import Threads
@@ -266,8 +267,8 @@ class ObservationReader:
         Raises:
             InvalidInputError: There is no such state.
         """
-        if state is not None and state not in STATES:
-            raise InvalidInputError(f"state must be one of {', '.join(STATES)}; got {state!r}.")
+        if state is not None:
+            one_of(state, STATES, "state")
         conditions = [
             ("o.state = ?", state),
             ("o.category = ?", category),

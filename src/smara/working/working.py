@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from smara.core.scope import WRITTEN_BY, author_of, require_id
+from smara.core.validate import one_of
 from smara.database.projects import ProjectContext
 from smara.errors import ConflictError, InvalidInputError, NotFoundError
 from smara.secrets import redact
@@ -403,9 +404,7 @@ class Working:
     def _place(
         self, scope: WorkingScope | None, resource_id: str | None, thread_id: str | None
     ) -> PageKey:
-        chosen = scope or ("resource" if thread_id is None else "thread")
-        if chosen not in SCOPES:
-            raise InvalidInputError(f"scope must be one of {', '.join(SCOPES)}; got {chosen!r}.")
+        chosen = one_of(scope or ("resource" if thread_id is None else "thread"), SCOPES, "scope")
         resource = None if resource_id is None else require_id(resource_id, "resource_id")
         if chosen == "resource":
             return PageKey(
