@@ -23,7 +23,7 @@ from smara.core.escape import from_storable, to_storable
 from smara.core.ids import IdMaker
 from smara.core.startup.record import dataclass
 from smara.core.tool_triggers import program_triggers, starts
-from smara.database.database import Row, Session, marks, parts
+from smara.database.database import Session
 from smara.knowledge.memories import Memories
 
 LEAST_SESSIONS = 3
@@ -224,22 +224,21 @@ class Habits:
             read.
         """
         with self._store.database.read() as session:
-            row = session.one(
-                self._store.sql(
-                    "SELECT count FROM observer_module_session_counts"
-                    " WHERE project_no = :project AND module = ?"
-                ),
-                (to_storable(module),),
+            total = self._store.number(
+                session,
+                "SELECT count FROM observer_module_session_counts"
+                " WHERE project_no = :project AND module = ?",
+                to_storable(module),
             )
-            rows = session.all(
-                self._store.sql(
-                    "SELECT file_path, session_count FROM observer_module_files"
-                    " WHERE project_no = :project AND module = ?"
-                    " ORDER BY session_count DESC, file_path LIMIT ?"
-                ),
-                (to_storable(module), limit),
+            rows = self._store.rows(
+                session,
+                "SELECT file_path, session_count FROM observer_module_files"
+                " WHERE project_no = :project AND module = ?"
+                " ORDER BY session_count DESC, file_path LIMIT ?",
+                to_storable(module),
+                limit,
             )
-        return int(row[0]) if row else 0, [(from_storable(path), count) for path, count in rows]
+        return total, [(from_storable(path), count) for path, count in rows]
 
     def prefetch(self, module: str) -> Prefetch | None:
         """Return a module's files to read; ``None`` before three sessions."""
@@ -428,18 +427,14 @@ class RollingTables:
         most = sorted(pairs.items(), key=lambda item: (-item[1].edits, -item[1].count, item[0]))
         counts = {tuple(map(to_storable, key.split("|", 1))): each for key, each in most}
         counts = dict(list(counts.items())[:_MOST_PAIRS])
-        before: dict[tuple[str, ...], Row] = {}
-        for part in parts(sorted({first for first, _ in counts})):
-            rows = session.all(
-                self.store.sql(
-                    "SELECT file_a, file_b, raw_count, session_count, edit_session_count,"
-                    " avg_time_delta_ms, directional, task_type_breakdown"
-                    " FROM observer_co_access_edges"
-                    f" WHERE project_no = :project AND file_a IN ({marks(len(part))})"
-                ),
-                part,
-            )
-            before.update({(row[0], row[1]): row[2:] for row in rows})
+        known_rows = self.store.rows(
+            session,
+            "SELECT file_a, file_b, raw_count, session_count, edit_session_count,"
+            " avg_time_delta_ms, directional, task_type_breakdown"
+            " FROM observer_co_access_edges WHERE project_no = :project AND file_a IN (:some)",
+            some=sorted({first for first, _ in counts}),
+        )
+        before = {row[:2]: row[2:] for row in known_rows}
         rows = []
         for pair, each in counts.items():
             raw, sessions, edited, average, direction, kinds = before.get(
@@ -539,15 +534,14 @@ class RollingTables:
         errors = [entry for pad in pads for _, entry in pad.errors]
         worked = {text for pad in pads for text, _ in pad.worked}
         commands = worked - {entry.command for entry in errors}
-        for part in parts(sorted(map(to_storable, commands))):
-            session.run(
-                self.store.sql(
-                    "UPDATE observer_error_patterns SET last_worked_at = ?"
-                    f" WHERE project_no = :project AND command IN ({marks(len(part))})"
-                    " AND (last_worked_at IS NULL OR last_worked_at < ?)"
-                ),
-                (now_ms, *part, now_ms),
-            )
+        self.store.run(
+            session,
+            "UPDATE observer_error_patterns SET last_worked_at = ? WHERE project_no = :project"
+            " AND (last_worked_at IS NULL OR last_worked_at < ?) AND command IN (:some)",
+            now_ms,
+            now_ms,
+            some=sorted(map(to_storable, commands)),
+        )
         programs = {part.split(" ", 1)[0] for text in worked for part in text.split(" && ")}
         for entry in errors:
             programs -= {*lacking(entry.command, entry.line)[:1]}
@@ -565,14 +559,13 @@ class RollingTables:
             for print_, command, message in rows
             if lacking(from_storable(command), from_storable(message)) in present
         ]
-        for part in parts(there):
-            session.run(
-                self.store.sql(
-                    "UPDATE observer_error_patterns SET last_worked_at = ? WHERE"
-                    f" project_no = :project AND error_fingerprint IN ({marks(len(part))})"
-                ),
-                (now_ms, *part),
-            )
+        self.store.run(
+            session,
+            "UPDATE observer_error_patterns SET last_worked_at = ? WHERE project_no = :project"
+            " AND error_fingerprint IN (:some)",
+            now_ms,
+            some=there,
+        )
 
 
 def worth_reading(memories: Memories, paths: Sequence[str]) -> list[str]:

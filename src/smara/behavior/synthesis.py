@@ -27,7 +27,7 @@ from smara.core.escape import from_storable, to_storable
 from smara.core.prompts import load_prompt
 from smara.core.startup.record import dataclass, field
 from smara.core.startup.regex import regex
-from smara.database.database import Session, marks
+from smara.database.database import Session
 from smara.errors import SmaraError
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import AddResult, Evidence, MemoryType, NewMemory
@@ -274,14 +274,12 @@ class Synthesis:
         """Write memories and log in one transaction, if first."""
         now = self.clock.now_ms()
         modules = [to_storable(each) for each in module.split(" + ")]
-        with self.store.database.read() as session:
-            row = session.one(
-                self.store.sql(
-                    "SELECT max(last_at) FROM observer_module_session_counts"
-                    f" WHERE project_no = :project AND module IN ({marks(len(modules))})"
-                ),
-                modules,
-            )
+        times = self.store.ask(
+            self.store.rows,
+            "SELECT last_at FROM observer_module_session_counts"
+            " WHERE project_no = :project AND module IN (:some)",
+            some=modules,
+        )
         new = [
             NewMemory(
                 each.content,
@@ -294,7 +292,7 @@ class Synthesis:
                 data=dict(each.data),
                 taint=each.taint,
                 tags=("synthesis",),
-                seen_at=row[0] if row else None,
+                seen_at=max((at for (at,) in times), default=None),
                 session_id=f"synthesis:{module}:{trigger}"[:200],
             )
             for each in drafts

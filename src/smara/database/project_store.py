@@ -15,6 +15,7 @@ from smara.core.escape import from_storable
 from smara.core.ids import SHORTEST_PREFIX, code_of, key_of, length_for
 from smara.core.scope import Scope, is_id, scoped_sql
 from smara.database.database import Database, Row, Session, marks, parts
+from smara.database.session import number
 from smara.errors import InvalidInputError, NotFoundError
 
 RecordT = TypeVar("RecordT")
@@ -63,20 +64,25 @@ class ProjectStore:
             for row in session.all(text.replace(":some", marks(len(part))), (*values, *part))
         ]
 
+    def row(self, session: Session, statement: str, *values: Any) -> Row | None:
+        """Read the first row, or ``None``."""
+        return session.one(self.sql(statement), values)
+
     def number(self, session: Session, statement: str, *values: Any) -> int:
         """Read one number; 0 if there is no row."""
-        row = session.one(self.sql(statement), values)
-        return int(row[0]) if row else 0
+        return number(session, self.sql(statement), values)
 
     def run(
         self, session: Session, statement: str, *values: Any, some: Sequence[Any] | None = None
-    ) -> None:
-        """Run a statement, in parts if it has a list."""
+    ) -> int:
+        """Run a statement, in parts if it has a list; return the changed rows."""
         text = self.sql(statement)
         if some is None:
-            session.run(text, values)
-        for part in parts(some or ()):
+            return session.run(text, values)
+        return sum(
             session.run(text.replace(":some", marks(len(part))), (*values, *part))
+            for part in parts(some)
+        )
 
     def run_many(self, session: Session, statement: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run a statement once for every row of values."""
@@ -290,14 +296,12 @@ class JournalStore(NamedStore, Generic[RecordT, StoredT, StateT]):
     def insert(self, session: Session, values: Mapping[str, Any], table: str = "") -> int:
         """Insert a row and return its number."""
         table, columns = table or self.TABLE.split()[0], ", ".join(values)
-        row = session.one(
-            self.sql(
-                f"INSERT INTO {table} (project_no, {columns})"
-                f" VALUES (:project, {marks(len(values))}) RETURNING no"
-            ),
-            list(values.values()),
+        return self.number(
+            session,
+            f"INSERT INTO {table} (project_no, {columns})"
+            f" VALUES (:project, {marks(len(values))}) RETURNING no",
+            *values.values(),
         )
-        return int(row[0]) if row else 0
 
     def write(self, session: Session, no: int, values: Mapping[str, Any]) -> None:
         """Write columns of a row."""

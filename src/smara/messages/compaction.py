@@ -319,15 +319,13 @@ class Compactions:
             inside = {seq for run in compacted for seq in run}
             whole = [seq for seq in range(1, last_seq + 1) if seq not in inside]
         else:
-            with self._store.database.read() as session:
-                row = session.one(
-                    self._store.sql(
-                        "SELECT max(end_seq) FROM compactions WHERE project_no = :project AND "
-                        "thread_no = ?"
-                    ),
-                    (thread_no,),
-                )
-            whole = range(((row[0] if row else None) or 0) + 1, last_seq + 1)
+            last = self._store.ask(
+                self._store.number,
+                "SELECT coalesce(max(end_seq), 0) FROM compactions"
+                " WHERE project_no = :project AND thread_no = ?",
+                thread_no,
+            )
+            whole = range(last + 1, last_seq + 1)
         due = whole[: max(0, len(whole) - keep)] if keep else whole
         return whole, runs_due(due, after_messages, self._run_messages)
 

@@ -80,7 +80,7 @@ class _Ranking:
         self._weights = weights.relevance
 
     def split(self, order: Sequence[int]) -> tuple[Rated, Rated]:
-        """Return the records that are relevant, and the nearest if none is, with ratings."""
+        """Return the relevant records, and the nearest if none is, rated."""
         rated = [(no, round(self._rate(self.scores[no]), 4)) for no in order]
         chosen = select([rating for _, rating in rated], self._weights)
         nearest = [] if chosen else rated[: self._weights.nearest]

@@ -13,7 +13,7 @@ from smara.core import log
 from smara.core.clock import Clock
 from smara.core.freshness import Freshness
 from smara.core.startup.record import dataclass, replace
-from smara.database.database import Database, RecordIndex, Session, marks
+from smara.database.database import Database, RecordIndex, Session
 from smara.database.fulltext import RecordKind
 from smara.errors import DeadlineError, SmaraError
 from smara.search.bm25 import IndexMatches, lookup_terms
@@ -273,14 +273,13 @@ def text_of(task: Task) -> str:
     return "\n".join(filter(None, (task.title, task.full_description, task.summary)))
 
 
+@dataclass
 class TaskSource:
     """Tasks, as a search sees them."""
 
+    _store: TaskStore
     kind: RecordKind = "task"
     sources: tuple[str, ...] = ("task",)
-
-    def __init__(self, store: TaskStore) -> None:
-        self._store = store
 
     def total(self, session: Session) -> int:
         return self._store.state(session).all
@@ -305,28 +304,27 @@ class TaskSource:
         return found
 
 
+@dataclass
 class ObservationSource:
     """Observations and reflections, whatever their state."""
 
+    _store: ObservationStore
+    _freshness: CodeJudge = no_code
     kind: RecordKind = "observation"
     sources: tuple[str, ...] = ("observation", "reflection")
-
-    def __init__(self, store: ObservationStore, freshness: CodeJudge = no_code) -> None:
-        self._store = store
-        self._freshness = freshness
 
     def total(self, session: Session) -> int:
         return self._store.count(session)
 
     def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
         rows = self._store.by_numbers(session, numbers)
-        resources: dict[str, str] = {}
-        if threads := sorted({each.thread_id for each in rows.values() if each.thread_id}):
-            statement = self._store.sql(
-                "SELECT id, resource_id FROM threads WHERE project_no = :project"
-                f" AND id IN ({marks(len(threads))})"
+        resources: dict[str, str] = dict(
+            self._store.rows(
+                session,
+                "SELECT id, resource_id FROM threads WHERE project_no = :project AND id IN (:some)",
+                some=sorted({each.thread_id for each in rows.values() if each.thread_id}),
             )
-            resources = {row[0]: row[1] for row in session.all(statement, threads)}
+        )
         code = judge_code(self._freshness, session, "observation", numbers=list(rows))
         return {
             no: Hit(
@@ -353,16 +351,15 @@ class ObservationSource:
         }
 
 
+@dataclass
 class MemorySource:
     """The memories in force; replacements stand in for the old."""
 
+    _store: KnowledgeStore
+    _clock: Clock
+    _freshness: CodeJudge = no_code
     kind: RecordKind = "memory"
     sources: tuple[str, ...] = ("memory",)
-
-    def __init__(self, store: KnowledgeStore, clock: Clock, freshness: CodeJudge = no_code) -> None:
-        self._store = store
-        self._clock = clock
-        self._freshness = freshness
 
     def total(self, session: Session) -> int:
         return self._store.state(session).active
