@@ -75,7 +75,7 @@ class ProjectStore:
     def run(
         self, session: Session, statement: str, *values: Any, some: Sequence[Any] | None = None
     ) -> int:
-        """Run a statement, in parts if it has a list; return the changed rows."""
+        """Run a statement, in parts if listed; return the changed rows."""
         text = self.sql(statement)
         if some is None:
             return session.run(text, values)

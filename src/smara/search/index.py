@@ -74,10 +74,8 @@ class Index:
             return
         log.warning("index.damaged", problems="; ".join(problems))
         first_ones = "SELECT count(*) FROM (SELECT 1 FROM messages LIMIT ?) AS first_ones"
-        if (
-            self._store.ask(number, first_ones, (REBUILD_AT_OPEN_LIMIT + 1,))
-            > REBUILD_AT_OPEN_LIMIT
-        ):
+        count = self._store.ask(number, first_ones, (REBUILD_AT_OPEN_LIMIT + 1,))
+        if count > REBUILD_AT_OPEN_LIMIT:
             self._database.warnings.append(
                 f"{problems[0]} Run `smara doctor --fix` to rebuild it; nothing is lost."
             )
