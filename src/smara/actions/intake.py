@@ -167,8 +167,7 @@ class Intake:
             "SELECT agent, kind, last_at, event_count, repeat_count FROM intake_hosts"
             " WHERE project_no = :project ORDER BY agent, last_at DESC"
         )
-        with self.store.database.read() as session:
-            return [HostContact(*row) for row in session.all(self.store.sql(statement))]
+        return [HostContact(*row) for row in self.store.ask(self.store.rows, statement)]
 
     def jobs(self) -> list[Job]:
         """List all jobs, also those that were given up."""

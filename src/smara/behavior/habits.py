@@ -254,14 +254,13 @@ class Habits:
 
     def calibration(self, module: str, methodology: str = "native") -> Calibration | None:
         """Return steps taken against steps planned; ``None`` without samples."""
-        with self._store.database.read() as session:
-            row = session.one(
-                self._store.sql(
-                    "SELECT sample_count, planned_steps, actual_steps FROM observer_calibrations"
-                    " WHERE project_no = :project AND module = ? AND methodology = ?"
-                ),
-                (to_storable(module), methodology),
-            )
+        row = self._store.ask(
+            self._store.row,
+            "SELECT sample_count, planned_steps, actual_steps FROM observer_calibrations"
+            " WHERE project_no = :project AND module = ? AND methodology = ?",
+            to_storable(module),
+            methodology,
+        )
         if row is None or not row[0] or not row[1]:
             return None
         samples, planned, actual = row

@@ -114,8 +114,7 @@ class MemoryReader:
         Raises:
             NotFoundError: If no memory, or more than one, is called so.
         """
-        with self._store.database.read() as session:
-            return self._store.require(session, memory_id).memory
+        return self._store.ask(self._store.require, memory_id).memory
 
     def find(self, memory_id: str) -> TypedMemory | None:
         """Return a memory, or None if there is none of this id."""
@@ -430,9 +429,7 @@ class MemoryReader:
         Returns:
             The decision, its reason, and if the memory may be told as an instruction.
         """
-        with self._store.database.read() as session:
-            level = self._store.state(session).trust_level
-        stale = self.staleness(memory)
+        level, stale = self._store.ask(self._store.state).trust_level, self.staleness(memory)
         worth = confidence_now(memory, self._journal.project.clock.now_ms(), *stale.telling_factors)
         return may_inject(memory, worth.value, level, is_gone=stale.is_gone)
 

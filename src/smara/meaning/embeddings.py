@@ -241,8 +241,7 @@ class Embeddings:
 
     def is_begun(self) -> bool:
         """Return True if this project has vectors, or was meant to."""
-        with self._store.database.read() as session:
-            return bool(self._store.spaces(session))
+        return bool(self._store.ask(self._store.spaces))
 
     def problems(self) -> list[str]:
         """Return what is wrong with the vectors; reads all of them."""

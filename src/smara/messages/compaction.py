@@ -292,13 +292,11 @@ class Compactions:
         return CompactionResult((*made, *folded), compacted, len(whole) - compacted)
 
     def _thread(self, thread_id: str) -> tuple[int, int]:
-        with self._store.database.read() as session:
-            row = session.one(
-                self._store.sql(
-                    "SELECT no, last_seq FROM threads WHERE project_no = :project AND id = ?"
-                ),
-                (require_id(thread_id, "thread_id"),),
-            )
+        row = self._store.ask(
+            self._store.row,
+            "SELECT no, last_seq FROM threads WHERE project_no = :project AND id = ?",
+            require_id(thread_id, "thread_id"),
+        )
         if row is None:
             raise NotFoundError(
                 f"There is no thread {thread_id!r} in this project.", thread_id=thread_id

@@ -279,16 +279,14 @@ class Threads:
             The counts as ``threads``, ``messages``, ``tokens``, ``resources`` and ``subagents``,
             which are among the threads.
         """
-        with self._store.database.read() as session:
-            row = session.one(
-                self._store.sql(
-                    "SELECT count(*), coalesce(sum(last_seq), 0), coalesce(sum(tokens), 0), "
-                    "count(DISTINCT resource_id), count(CASE WHEN kind = 'subagent' THEN 1 END)"
-                    " FROM threads WHERE project_no = :project"
-                )
-            ) or (0, 0, 0, 0, 0)
+        counts = self._store.ask(
+            self._store.row,
+            "SELECT count(*), coalesce(sum(last_seq), 0), coalesce(sum(tokens), 0), "
+            "count(DISTINCT resource_id), count(CASE WHEN kind = 'subagent' THEN 1 END)"
+            " FROM threads WHERE project_no = :project",
+        )
         names = ("threads", "messages", "tokens", "resources", "subagents")
-        return dict(zip(names, map(int, row), strict=True))
+        return dict(zip(names, map(int, counts or (0, 0, 0, 0, 0)), strict=True))
 
 
 def _clean_title(title: str | None) -> str | None:

@@ -281,14 +281,12 @@ class ObservationReader:
         ]
         given = [(condition, value) for condition, value in conditions if value is not None]
         rest = "".join(f" AND {condition}" for condition, _ in given)
-        with self._store.database.read() as session:
-            rows = self._store.select(
-                session,
-                # Without the sign an index by time would be walked for the few of a thread.
-                f"{rest} ORDER BY {'+' if thread_id else ''}o.said_at DESC, o.no DESC"
-                " LIMIT ? OFFSET ?",
-                (*(value for _, value in given), limit, offset),
-            )
+        rows = self._store.ask(
+            self._store.select,
+            # Without the sign an index by time would be walked for the few of a thread.
+            f"{rest} ORDER BY {'+' if thread_id else ''}o.said_at DESC, o.no DESC LIMIT ? OFFSET ?",
+            (*(value for _, value in given), limit, offset),
+        )
         return [row for _, row in rows]
 
     def get(self, observation_id: str) -> Observation:

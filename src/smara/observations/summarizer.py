@@ -43,10 +43,13 @@ class ObservedSummarizer:
         from smara.observations.store import ObservationStore
 
         store, first, last = ObservationStore(self.database, self.wall), messages[0], messages[-1]
-        with self.database.read() as session:
-            rows = store.noted_between(
-                session, first.thread_id, first.resource_id, first_seq=first.seq, last_seq=last.seq
-            )
+        rows = store.ask(
+            store.noted_between,
+            first.thread_id,
+            first.resource_id,
+            first_seq=first.seq,
+            last_seq=last.seq,
+        )
         length = sum(len(message.raw_content) for message in messages)
         room = min(_MOST_CHARACTERS[level], max(_LEAST_CHARACTERS, length // 2))
         text = fitted(rows, self.timezone, room)

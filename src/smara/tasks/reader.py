@@ -74,8 +74,7 @@ class TaskReader:
             NotFoundError: If there is no such task.
             InvalidInputError: If several are called so.
         """
-        with self._store.database.read() as session:
-            return self._store.require(session, task_id).task
+        return self._store.ask(self._store.require, task_id).task
 
     def find(self, task_id: str) -> Task | None:
         """Return a task, or ``None``.
@@ -373,9 +372,8 @@ class TaskReader:
     def _expire_quietly(self) -> None:
         """Expire claims before looking; a store that cannot be written is shown as it is."""
         now = self._journal.project.clock.now_ms()
-        with self._store.database.read() as session:
-            if not self._store.abandoned(session, self._silent_since(now)):
-                return
+        if not self._store.ask(self._store.abandoned, self._silent_since(now)):
+            return
         try:
             self.expire()
         except DatabaseError as error:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from smara.core.files import read_regular
-from smara.core.startup.record import dataclass, field
 from smara.core.startup.regex import regex
 from smara.errors import InvalidInputError
 
@@ -63,16 +62,16 @@ Precise = Mapping[tuple[int, str], Meant]
 """What the names of a file mean, by line and name."""
 
 
-@dataclass(frozen=True, eq=False)
 class ScipIndex:
     """An index that was read.
 
     The occurrences of each document, by its path in the tree.
     """
 
-    documents: dict[str, list[Occurrence]]
-    _nodes: dict[str, Meant] = field(default_factory=dict, init=False)
-    _current: set[str] = field(default_factory=set, init=False)
+    def __init__(self, documents: dict[str, list[Occurrence]]) -> None:
+        self.documents = documents
+        self._nodes: dict[str, Meant] = {}
+        self._current: set[str] = set()
 
     def bind(self, definitions: Callable[[str], Sequence[NamedLines]]) -> None:
         """Bind every symbol the index defines to its node."""
