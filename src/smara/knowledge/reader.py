@@ -50,6 +50,7 @@ from smara.knowledge.trust import (
     may_inject,
     trust_report,
 )
+from smara.secrets.redact import clean_line
 
 if TYPE_CHECKING:
     from smara.database.database import Session
@@ -174,11 +175,7 @@ class MemoryReader:
             elif name in _KEYS:
                 is_path = name in ("file", "evidence_path")
                 condition = _WITH_KEY
-                key = (
-                    prepare.clean_path(value, name)
-                    if is_path
-                    else prepare.clean_line(value, name, 512)
-                )
+                key = prepare.clean_path(value, name) if is_path else clean_line(value, name, 512)
                 values += (_KEYS[name], to_storable(key))
             else:
                 raise InvalidInputError(f"Memories are not listed by {name}.", field=name)
