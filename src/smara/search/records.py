@@ -191,20 +191,14 @@ class RecordSource(Protocol):
 Find = Callable[[Session, QueryIntent, "Vector | None", int | None, SearchFilter], SourceMatches]
 
 
+@dataclass(frozen=True, eq=False)
 class RecordFinder:
     """Finds the records of one kind by words and by meaning."""
 
-    def __init__(
-        self,
-        database: Database,
-        source: RecordSource,
-        meaning: Meaning | None,
-        weights: Weights = WEIGHTS,
-    ) -> None:
-        self._weights = weights.record_words
-        self._database = database
-        self._source = source
-        self._meaning = meaning
+    database: Database
+    source: RecordSource
+    meaning: Meaning | None
+    weights: Weights = WEIGHTS
 
     def find(
         self,
@@ -215,31 +209,31 @@ class RecordFinder:
         filters: SearchFilter,
     ) -> SourceMatches:
         """The best of them, not yet in order."""
-        total = self._source.total(session)
+        total = self.source.total(session)
         if not total:
             return SourceMatches([], {}, 0)
         gathered = RecordMatches(
             session,
-            self._database.records,
-            self._source.kind,
+            self.database.records,
+            self.source.kind,
             project_no=wall,
             total=total,
             query=intent.query,
-            weights=self._weights,
+            weights=self.weights.record_words,
         )
         most = max(CANDIDATES if filters.is_narrow else 0, filters.limit + SPARE)
         scores = gathered.scored(max(CANDIDATES, filters.limit))
         close: dict[int, float] = {}
-        kind = self._source.kind
+        kind = self.source.kind
         # Commits have no vectors: their messages name what they are about. A decision is found as
         # the memory that it is. Items of frameworks have vectors of the framework's own.
         if (
             vector is not None
-            and self._meaning is not None
+            and self.meaning is not None
             and (kind != "commit" and kind != "decision" and kind != "item")
         ):
-            close = dict(self._meaning.nearest(session, kind, vector, max(NEAREST, most)))
-            close |= self._meaning.scores(
+            close = dict(self.meaning.nearest(session, kind, vector, max(NEAREST, most)))
+            close |= self.meaning.scores(
                 session, kind, [no for no in scores if no not in close], vector
             )
         nothing = RecordScore(0.0)
@@ -249,14 +243,14 @@ class RecordFinder:
             reverse=True,
         )
         found = []
-        for no, hit in self._source.load(session, best[:most]).items():
+        for no, hit in self.source.load(session, best[:most]).items():
             if filters.includes(hit):
                 score = scores.get(no, nothing)
                 why = score.why(hit.content, hit.title, hit.files)
                 hit = replace(hit, why=why, terms=intent.query.texts)
                 found.append(
                     SearchCandidate(
-                        self._source.kind,
+                        self.source.kind,
                         no,
                         hit,
                         words=score.words,
