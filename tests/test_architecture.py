@@ -367,9 +367,9 @@ def test_sql_is_composed_from_constants_only():
 
 
 # The house does not grow back. A new room gets a line of its own here when it comes.
-MOST_FILES = 411
-MOST_FUNCTIONS = 4_722
-MOST_STATEMENTS = 52_560
+MOST_FILES = 408
+MOST_FUNCTIONS = 4_690
+MOST_STATEMENTS = 52_430
 MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "adapters/host_specs": (24, 60, 520),
     "adapters/sdk": (24, 480, 4_000),
