@@ -296,7 +296,17 @@ _SAFE_IN_SQL = {
     "source": "a constant", "lock": "a constant",
     "in_project": "a constant", "_wall": "a constant with a number", "wall": "the same",
 }  # fmt: skip
-_SESSION_METHODS = {"run", "run_many", "all", "one", "execute", "executemany", "number()", "row", "ask"}
+_SESSION_METHODS = {
+    "run",
+    "run_many",
+    "all",
+    "one",
+    "execute",
+    "executemany",
+    "number()",
+    "row",
+    "ask",
+}
 
 
 def sql_pieces(node: ast.expr) -> Iterator[ast.expr]:

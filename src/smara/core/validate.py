@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from smara.errors import InvalidInputError
 
@@ -37,3 +37,8 @@ def check_page(limit: object, offset: object = 0) -> None:
             raise InvalidInputError(
                 f"{name} must be a whole number, at least {least}; got {value!r}.", field=name
             )
+
+
+def no_constant(name: str) -> NoReturn:
+    """Refuse NaN and Infinity, which Python reads as JSON."""
+    raise ValueError(f"{name} is not a JSON number")
