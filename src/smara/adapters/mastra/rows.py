@@ -23,12 +23,12 @@ from smara.adapters.lines import (
     mapping_in,
     milliseconds,
     text_in,
-    without_surrogates,
 )
 from smara.adapters.mastra.source import MastraSource, Row
 from smara.adapters.records import bounded_id
 from smara.core.startup.regex import regex
 from smara.messages.models import NewMessage, NewThread, Part, Role, plain
+from smara.shapes import encodable
 
 _BOOKKEEPING = ("step-start", "step-finish", "step-end", "start", "finish")
 _MARKER = "data-om-"
@@ -350,7 +350,7 @@ class Rows:
     def _value(self, row: Row, name: str) -> Any:
         value = _column(row, name)
         if not isinstance(value, (bytes, bytearray, memoryview)):
-            return without_surrogates(value) if isinstance(value, (str, dict, list)) else value
+            return encodable(value) if isinstance(value, (str, dict, list)) else value
         data = bytes(value)
         try:
             text = data.decode("utf-8")

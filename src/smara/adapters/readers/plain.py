@@ -28,10 +28,10 @@ from smara.adapters.lines import (
     milliseconds,
     read_lines,
     text_in,
-    without_surrogates,
 )
 from smara.adapters.records import Counted, Identities, Progress, Record, bounded_id, build
 from smara.messages.models import ROLES, NewMessage, NewThread, Part, Role, ThreadKind
+from smara.shapes import encodable
 
 _THREAD = (
     "thread",
@@ -260,9 +260,7 @@ def render_thread(thread: NewThread) -> str:
 
 def _dump(fields: dict[str, Any]) -> str:
     given = {name: value for name, value in fields.items() if value is not None}
-    return json.dumps(
-        without_surrogates(given), ensure_ascii=False, separators=(", ", ": "), default=str
-    )
+    return json.dumps(encodable(given), ensure_ascii=False, separators=(", ", ": "), default=str)
 
 
 def _first(value: Mapping[str, Any], *keys: str) -> Any:
