@@ -15,7 +15,6 @@ from smara.codegraph.models import Node
 from smara.core import log
 from smara.core.freshness import Freshness
 from smara.core.scope import Scope
-from smara.core.startup.record import dataclass
 from smara.database.database import Database, Session
 from smara.errors import SmaraError
 from smara.knowledge.provenance import NamedCode
@@ -192,12 +191,12 @@ MOST = 500
 _APPLIED = ("pattern", "workflow_recipe")
 
 
-@dataclass(frozen=True, eq=False)
 class CodeKnowledge:
     """The third layer of the graph: statements about code."""
 
-    find_anchors: Callable[[], Anchors]
-    knowledge: KnowledgeStore
+    def __init__(self, find_anchors: Callable[[], Anchors], knowledge: KnowledgeStore) -> None:
+        self._find_anchors = find_anchors
+        self._knowledge = knowledge
 
     def about(self, nodes: Sequence[Node], limit: int = 10) -> list[CodeLink]:
         """Return what is known about files or symbols, the very symbol first.
@@ -234,14 +233,14 @@ class CodeKnowledge:
         )
 
     def _all(self, paths: Sequence[str] | None) -> list[CodeLink]:
-        anchors = self.find_anchors()
-        with self.knowledge.database.read() as session:
+        anchors = self._find_anchors()
+        with self._knowledge.database.read() as session:
             # What moved here is anchored elsewhere: all are judged when few are there.
             numbers = anchors.store.owners_at(session, "memory", None)
             if len(numbers) > MOST and paths is not None:
                 numbers = anchors.store.owners_at(session, "memory", paths)
             numbers = list(numbers)[-MOST:]
-            memories = self.knowledge.by_numbers(session, numbers, has_relations=False)
+            memories = self._knowledge.by_numbers(session, numbers, has_relations=False)
             judged = anchors.judge(session, "memory", numbers)
         return [
             CodeLink(
