@@ -296,7 +296,17 @@ _SAFE_IN_SQL = {
     "source": "a constant", "lock": "a constant",
     "in_project": "a constant", "_wall": "a constant with a number", "wall": "the same",
 }  # fmt: skip
-_SESSION_METHODS = {"run", "run_many", "all", "one", "execute", "executemany", "number()"}
+_SESSION_METHODS = {
+    "run",
+    "run_many",
+    "all",
+    "one",
+    "execute",
+    "executemany",
+    "number()",
+    "row",
+    "ask",
+}
 
 
 def sql_pieces(node: ast.expr) -> Iterator[ast.expr]:
@@ -367,9 +377,9 @@ def test_sql_is_composed_from_constants_only():
 
 
 # The house does not grow back. A new room gets a line of its own here when it comes.
-MOST_FILES = 411
-MOST_FUNCTIONS = 4_722
-MOST_STATEMENTS = 52_560
+MOST_FILES = 408
+MOST_FUNCTIONS = 4_690
+MOST_STATEMENTS = 52_430
 MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "adapters/host_specs": (24, 60, 520),
     "adapters/sdk": (24, 480, 4_000),

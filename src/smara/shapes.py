@@ -623,7 +623,11 @@ def shares(lengths: list[int], budget: int) -> list[int]:
 
 
 def encodable(value: Any) -> Any:
-    """Return the value without lone surrogates, which no JSON reader takes."""
+    """Return the value without lone surrogates, which no JSON reader takes.
+
+    >>> encodable({"a\\ud800": ["\\udc00x"]}) == {"a\\ufffd": ["\\ufffdx"]}
+    True
+    """
     if isinstance(value, str):
         return (
             value
@@ -631,5 +635,5 @@ def encodable(value: Any) -> Any:
             else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         )
     if isinstance(value, dict):
-        return {str(name): encodable(each) for name, each in value.items()}
+        return {encodable(str(name)): encodable(each) for name, each in value.items()}
     return [encodable(each) for each in value] if isinstance(value, list | tuple) else value

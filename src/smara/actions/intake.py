@@ -14,6 +14,7 @@ from smara.actions.models import HostContact, Job
 from smara.core.clock import Clock
 from smara.core.escape import from_storable, to_storable
 from smara.core.events import HostEvent, is_duplicate_key, stem_of
+from smara.core.startup.record import dataclass
 from smara.database.database import Session
 from smara.database.leases import Lease, Leases
 from smara.database.project_store import ProjectStore, Tombstones
@@ -81,24 +82,22 @@ MOST_ATTEMPTS = 5
 _FIRST_WAIT_MS = 60_000
 
 
+@dataclass(frozen=True, eq=False)
 class Intake:
     """The ingested events of one project, and its jobs."""
 
-    def __init__(self, store: IntakeStore, clock: Clock, leases: Leases) -> None:
-        self._store = store
-        self._clock = clock
-        self._leases = leases
+    store: IntakeStore
+    clock: Clock
+    leases: Leases
 
     def fresh(self, events: Sequence[HostEvent]) -> list[HostEvent]:
         """Return events not ingested before, each once, in order."""
-        with self._store.database.read() as session:
-            return self._store.fresh(session, events)
+        return self.store.ask(self.store.fresh, events)
 
     def erased(self, kind: str, names: Iterable[str]) -> dict[str, int]:
         """Return when names of a kind were erased, of those that were."""
-        stones = Tombstones(self._store.database, self._store.scope)
-        with self._store.database.read() as session:
-            return stones.erased(session, kind, names)
+        stones = Tombstones(self.store.database, self.store.scope)
+        return self.store.ask(stones.erased, kind, names)
 
     def end(
         self,
@@ -120,9 +119,9 @@ class Intake:
         Raises:
             LeaseLostError: Another process ingests by now; the transaction must not be committed.
         """
-        now = self._clock.now_ms()
-        self._leases.guard(session, lease)
-        self._store.insert_events(session, fresh, now)
+        now = self.clock.now_ms()
+        self.leases.guard(session, lease)
+        self.store.insert_events(session, fresh, now)
         ids = {id(event) for event in fresh}
         contacts: dict[tuple[str, str], list[int]] = {}
         for event in events:
@@ -131,7 +130,7 @@ class Intake:
             sums[1] += 1
             sums[2] += id(event) not in ids
         session.run_many(
-            self._store.sql(
+            self.store.sql(
                 "INSERT INTO intake_hosts (project_no, agent, kind, last_at, event_count,"
                 " repeat_count) VALUES (:project, ?, ?, ?, ?, ?)"
                 " ON CONFLICT (project_no, agent, kind) DO UPDATE SET"
@@ -144,7 +143,7 @@ class Intake:
         )
         # A job that is there already gets its new time and facts, and all attempts again.
         session.run_many(
-            self._store.sql(
+            self.store.sql(
                 "INSERT INTO intake_jobs (project_no, kind, session_id, facts, due_at, attempts,"
                 " error, created_at) VALUES (:project, ?, ?, ?, ?, 0, NULL, ?)"
                 " ON CONFLICT (project_no, kind, session_id) DO UPDATE SET facts = excluded.facts,"
@@ -168,8 +167,7 @@ class Intake:
             "SELECT agent, kind, last_at, event_count, repeat_count FROM intake_hosts"
             " WHERE project_no = :project ORDER BY agent, last_at DESC"
         )
-        with self._store.database.read() as session:
-            return [HostContact(*row) for row in session.all(self._store.sql(statement))]
+        return [HostContact(*row) for row in self.store.ask(self.store.rows, statement)]
 
     def jobs(self) -> list[Job]:
         """List all jobs, also those that were given up."""
@@ -178,17 +176,15 @@ class Intake:
     def due(self, limit: int = 50) -> list[Job]:
         """Return due jobs, oldest first; transcripts before session ends."""
         rest = " AND due_at <= ? AND attempts < ? ORDER BY due_at, kind DESC LIMIT ?"
-        return self._jobs(rest, (self._clock.now_ms(), MOST_ATTEMPTS, limit))
+        return self._jobs(rest, (self.clock.now_ms(), MOST_ATTEMPTS, limit))
 
     def _jobs(self, rest: str, values: Sequence[int] = ()) -> list[Job]:
-        with self._store.database.read() as session:
-            rows = session.all(
-                self._store.sql(
-                    "SELECT kind, session_id, facts, due_at, attempts, error FROM intake_jobs"
-                    f" WHERE project_no = :project{rest}"
-                ),
-                values,
-            )
+        rows = self.store.ask(
+            self.store.rows,
+            "SELECT kind, session_id, facts, due_at, attempts, error FROM intake_jobs"
+            f" WHERE project_no = :project{rest}",
+            *values,
+        )
         return [
             Job(
                 kind,
@@ -207,20 +203,20 @@ class Intake:
             "DELETE FROM intake_jobs"
             " WHERE project_no = :project AND kind = ? AND session_id = ? AND due_at = ?"
         )
-        with self._store.database.write() as session:
+        with self.store.database.write() as session:
             values = (job.kind, to_storable(job.session_id), job.due_at)
-            session.run(self._store.sql(statement), values)
+            session.run(self.store.sql(statement), values)
 
     def failed(self, job: Job, reason: str) -> None:
         """Postpone a failed job by 1, 4, 16, 64 minutes, then forever."""
-        due_at = self._clock.now_ms() + _FIRST_WAIT_MS * 4**job.attempts
+        due_at = self.clock.now_ms() + _FIRST_WAIT_MS * 4**job.attempts
         statement = (
             "UPDATE intake_jobs SET attempts = attempts + 1, error = ?, due_at = ?"
             " WHERE project_no = :project AND kind = ? AND session_id = ? AND due_at = ?"
         )
-        with self._store.database.write() as session:
+        with self.store.database.write() as session:
             values = (job.kind, to_storable(job.session_id), job.due_at)
-            session.run(self._store.sql(statement), (to_storable(reason), due_at, *values))
+            session.run(self.store.sql(statement), (to_storable(reason), due_at, *values))
 
 
 def _stem(event: HostEvent) -> str:

@@ -109,7 +109,6 @@ def read_issues(report: str) -> QaIssues:
     """Read the issues of a report in whichever shape it is."""
     report = report[:_MOST_TEXT]
     found: list[QaIssue] = []
-    unread: list[str] = []
     text = report
     for document, values in _documents(report):
         found += values

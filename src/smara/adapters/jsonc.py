@@ -44,10 +44,10 @@ class JsoncNode:
         return next((node for key, _, node in reversed(self.members) if key == name), None)
 
 
+@dataclass(eq=False)
 class _JsoncReader:
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
+    text: str
+    at: int = field(default=0, init=False)
 
     def skip(self) -> None:
         self.at = _behind_gap(self.text, self.at)

@@ -31,6 +31,7 @@ from smara.core.files import open_regular, read_regular
 from smara.core.startup.record import dataclass
 from smara.core.startup.regex import re, regex
 from smara.errors import InvalidInputError, MissingExtraError, NotFoundError
+from smara.shapes import encodable
 
 # Room for a message of 64 MiB together with its JSON escapes.
 MAX_LINE_BYTES = 80 * 1024 * 1024
@@ -245,7 +246,6 @@ def _split(stream: io.BufferedReader, max_line_bytes: int) -> Iterator[FileLine]
 
 MAX_DEPTH = 100
 
-_SURROGATE = regex("[\ud800-\udfff]")
 _ESCAPED_SURROGATE = regex(r"\\u[dD][89a-fA-F]")
 _PADDING = "\x00 \t\r\n\ufeff"
 _LATEST_MS = 253_402_300_799_999  # the last millisecond of the year 9999
@@ -335,7 +335,7 @@ def load_json(text: str) -> tuple[Any, list[str]]:
     if has_twins:
         repairs.append("a key was given twice; the last one counts")
     if _ESCAPED_SURROGATE.search(text):
-        clean = without_surrogates(value)
+        clean = encodable(value)
         if clean != value:
             value = clean
             repairs.append("lone surrogates were replaced")
@@ -348,17 +348,6 @@ def json_in(text: str, otherwise: Any = None) -> Any:
         return load_json(text)[0]
     except (ValueError, RecursionError):
         return otherwise
-
-
-def without_surrogates(value: Any) -> Any:
-    """Return the value with each lone surrogate replaced by U+FFFD."""
-    if isinstance(value, str):
-        return _SURROGATE.sub("\ufffd", value)
-    if isinstance(value, dict):
-        return {without_surrogates(key): without_surrogates(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [without_surrogates(inner) for inner in value]
-    return value
 
 
 def text_in(value: Any) -> str:
@@ -485,9 +474,7 @@ def entry_of(number: int, value: Any, repairs: tuple[str, ...] = ()) -> JsonLine
     """An element as if it stood on a line of its own."""
     if not isinstance(value, dict):
         return Counted(number, "broken", "not a JSON object")
-    raw = json.dumps(
-        without_surrogates(value), ensure_ascii=False, separators=(",", ":"), sort_keys=True
-    )
+    raw = json.dumps(encodable(value), ensure_ascii=False, separators=(",", ":"), sort_keys=True)
     return JsonLine(number, raw.encode("utf-8", "replace"), value, repairs=repairs)
 
 

@@ -29,13 +29,13 @@ _STREAMS = ("stdout", "stderr")
 _SAID_BY_A_PERSON = (None, "command", "queued_prompt", "shell_input", "user_message")
 
 
+@dataclass(frozen=True, eq=False)
 class EventReader:
     """A reader that turns records into events, matching calls with results."""
 
-    def __init__(self, otherwise_at_ms: int = 0) -> None:
-        self._threads: dict[str, _ThreadEvents] = {}
-        self._sessions: set[str] = set()
-        self._otherwise = otherwise_at_ms
+    otherwise_at_ms: int = 0
+    _threads: dict[str, _ThreadEvents] = field(default_factory=dict, init=False)
+    _sessions: set[str] = field(default_factory=set, init=False)
 
     def read(self, record: Record) -> Iterator[HostEvent]:
         """Yield the events of one record.
@@ -52,7 +52,7 @@ class EventReader:
             content = () if isinstance(message.content, str) else message.content
             if "host" not in thread.metadata and all(part.type != "tool_call" for part in content):
                 return  # a talk without tools is no agent's work
-            events = self._threads[thread.id] = _ThreadEvents(thread, self._otherwise)
+            events = self._threads[thread.id] = _ThreadEvents(thread, self.otherwise_at_ms)
             if events.session_id not in self._sessions:
                 # Under one key whichever file comes first: it shows that a transcript was read.
                 self._sessions.add(events.session_id)

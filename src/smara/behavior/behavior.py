@@ -68,8 +68,9 @@ from smara.core.events import HostEvent
 from smara.core.ids import IdMaker
 from smara.core.scope import require_id
 from smara.core.tokens import TokenCounter
+from smara.core.validate import one_of
 from smara.database.database import Session
-from smara.errors import InvalidInputError, SmaraError
+from smara.errors import SmaraError
 from smara.knowledge.gate import SESSION_TYPES, SessionType
 from smara.knowledge.kinds import types_told_at
 from smara.knowledge.memories import Memories
@@ -201,7 +202,7 @@ class Behavior(Habits):
         Raises:
             InvalidInputError: If there is no such type.
         """
-        _one_of(type, SESSION_TYPES, "type")
+        one_of(type, SESSION_TYPES, "type")
         self._watcher.flush(session_id)
         with self._store.database.write() as session:
             row = self._store.get(session, session_id)
@@ -236,9 +237,9 @@ class Behavior(Habits):
         """
         require_id(session_id, "session_id")
         if outcome is not None:
-            _one_of(outcome, OUTCOMES, "outcome")
+            one_of(outcome, OUTCOMES, "outcome")
         if type is not None:
-            _one_of(type, SESSION_TYPES, "type")
+            one_of(type, SESSION_TYPES, "type")
         return self._finalizer.finalize(session_id, FinalizeRequest(outcome, type, work_unit))
 
     def subtask_done(
@@ -419,8 +420,7 @@ class Behavior(Habits):
                 done["failed"] += 1
                 log.warning("behavior.not_finalized", session=session_id, error=error.code)
         if ended:
-            with self._store.database.read() as session:
-                modules = self._synthesis.due(session)
+            modules = self._store.ask(self._synthesis.due)
         jobs: tuple[tuple[str, str, int, Callable[[], int]], ...] = (
             ("synthesis", "synthesized", 0, lambda: len(self._synthesis.run(modules))),
             ("weekly", "synthesized", WEEK_MS, lambda: len(self._synthesis.weekly(now // WEEK_MS))),
@@ -596,8 +596,7 @@ class Behavior(Habits):
             NotFoundError: If no session was watched that begins so.
             InvalidInputError: If several begin so.
         """
-        with self._store.database.read() as session:
-            return self._store.session(session, session_id, is_whole)
+        return self._store.ask(self._store.session, session_id, is_whole)
 
     def sessions(self, limit: int = 50, offset: int = 0) -> builtins.list[WatchedSession]:
         """Return watched sessions, the newest first.
@@ -616,8 +615,7 @@ class Behavior(Habits):
 
     def status(self) -> BehaviorStatus:
         """Return the status of learning."""
-        with self._store.database.read() as session:
-            return self._store.status(session)
+        return self._store.ask(self._store.status)
 
     def synthesis_log(self, limit: int = 50) -> builtins.list[Synthesized]:
         """Return the log of syntheses, the newest first."""
@@ -629,10 +627,3 @@ class Behavior(Habits):
             self._watcher.flush()
         except SmaraError as error:
             log.warning("behavior.not_kept", error=error.code)
-
-
-def _one_of(value: str, allowed: tuple[str, ...], what: str) -> None:
-    if value not in allowed:
-        raise InvalidInputError(
-            f"{what} must be one of {', '.join(allowed)}; got {value!r}.", field=what
-        )

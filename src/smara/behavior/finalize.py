@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import thread_time
 from typing import Any, NamedTuple, Protocol, get_args
@@ -192,34 +192,25 @@ def _better(composed: str, answer: object) -> str:
     return line if is_whole and is_short and is_new and not _ORDER.search(line) else composed
 
 
+@dataclass(frozen=True, eq=False)
 class Finalizer:
     """Decides on sessions of one project."""
 
-    def __init__(
-        self,
-        store: BehaviorStore,
-        watcher: Watcher,
-        tables: RollingTables,
-        memories: Memories,
-        clock: Clock,
-        models: Callable[[], ModelAccess | None],
-        deadline_seconds: float,
-    ) -> None:
-        self._store = store
-        self._watcher = watcher
-        self._tables = tables
-        self._memories = memories
-        self._clock = clock
-        self._models = models
-        self._deadline = deadline_seconds
+    store: BehaviorStore
+    watcher: Watcher
+    tables: RollingTables
+    memories: Memories
+    clock: Clock
+    models: Callable[[], ModelAccess | None]
+    deadline_seconds: float
 
     def finalize(self, session_id: str, request: FinalizeRequest) -> Finalized | None:
         """Decide on a session; ``None`` when that is done."""
-        self._watcher.flush(session_id)
+        self.watcher.flush(session_id)
         for _ in range(_ATTEMPTS):
-            with self._store.database.snapshot() as session:
-                row = self._store.find(session, session_id)
-                pads = [] if row is None else self._watcher.stored(session, row.no)
+            with self.store.database.snapshot() as session:
+                row = self.store.find(session, session_id)
+                pads = [] if row is None else self.watcher.stored(session, row.no)
                 done = None
                 if row is not None and pads:
                     done = self._decide(session, session_id, row, pads=pads, request=request)
@@ -228,19 +219,19 @@ class Finalizer:
             if done is None:
                 if request.is_over and row.state != "final":
                     why = "nothing was left to decide on"
-                    final = {"state": "final", "finalized_at": self._clock.now_ms(), "why": why}
-                    with self._store.database.write() as session:
-                        self._store.put(session, row.no, final, version=row.version)
+                    final = {"state": "final", "finalized_at": self.clock.now_ms(), "why": why}
+                    with self.store.database.write() as session:
+                        self.store.put(session, row.no, final, version=row.version)
                 if request.is_over:
-                    self._memories.end_session(session_id)
+                    self.memories.end_session(session_id)
                 return None
             try:
                 finalized = self._write(row, done, pads, request)
             except _Moved:
                 continue
-            self._watcher.forget(session_id)
+            self.watcher.forget(session_id)
             if request.is_over:
-                self._memories.end_session(session_id)
+                self.memories.end_session(session_id)
             log.event(
                 "behavior.finalized",
                 session=session_id,
@@ -273,7 +264,7 @@ class Finalizer:
             work, why = work._replace(outcome=request.outcome), (*why, "its outcome was stated")
         gate, _ = gate_for(type_, work.outcome)
         findings = merge(detect_all(pads))[:_MOST_FINDINGS]
-        changing = self._store.changing_sessions(session) + 1
+        changing = self.store.changing_sessions(session) + 1
         judge = Judge(
             work.outcome,
             gate,
@@ -285,7 +276,7 @@ class Finalizer:
         if len(judged) < len(findings):
             left = len(findings) - len(judged)
             log.warning("behavior.budget_spent", session=session_id, left=left)
-        memories = [each for kind in TOLD for each in self._store.promoted_data(session, kind)]
+        memories = [each for kind in TOLD for each in self.store.promoted_data(session, kind)]
         return Finalized(
             session_id,
             type_,
@@ -299,18 +290,18 @@ class Finalizer:
     def _history(
         self, session: Session, session_no: int, finding: SignalFinding, changing: int
     ) -> FindingHistory:
-        signal = self._store.signal(session, finding.kind, finding.key)
-        others = [] if signal is None else self._store.history(session, signal.no, session_no)
+        signal = self.store.signal(session, finding.kind, finding.key)
+        others = [] if signal is None else self.store.history(session, signal.no, session_no)
         files = [str(finding.data[name]) for name in ("a", "b", "config") if finding.data.get(name)]
         files += list(finding.data.get("sources", ()))
         edited = {
-            path: count + 1 for path, count in self._store.edit_sessions(session, files).items()
+            path: count + 1 for path, count in self.store.edit_sessions(session, files).items()
         }
         sessions = finding.counts_as + sum(counts for _, counts in others)
         history = (finding.data, *(data for data, _ in others))
         days = len({data["day"] for data in history if "day" in data}) or 99
         seen = Seen(sessions, history, edited, all_sessions=changing, days=days)
-        is_told = finding.kind == "co_access" and self._store.is_edge_promoted(session, *files[:2])
+        is_told = finding.kind == "co_access" and self.store.is_edge_promoted(session, *files[:2])
         return FindingHistory(seen, signal.memory_id if signal is not None else None, is_told)
 
     def _write(
@@ -324,14 +315,14 @@ class Finalizer:
             if each.verdict == "promoted" and each.draft is not None
         }
         contents, calls, classes = worded(
-            self._models() if drafts and not row.model_calls else None,
+            self.models() if drafts and not row.model_calls else None,
             [each.content for each in drafts.values()],
             [each.quotes for each in drafts.values()],
-            deadline_seconds=self._deadline,
+            deadline_seconds=self.deadline_seconds,
             classes=[str(each.data.get("observation_type", "")) for each in drafts.values()],
         )
         # What is imported happened when it happened, not now.
-        now = self._clock.now_ms()
+        now = self.clock.now_ms()
         happened = min(now, max(pad.facts.last_at for pad in pads) or now)
         unit = request.work_unit
         if unit is None and row.work_unit:
@@ -376,7 +367,7 @@ class Finalizer:
             self._count(session, row, result, pads=pads, is_over=is_over, happened_ms=happened)
             results.append(result)
 
-        self._memories.add_many(
+        self.memories.add_many(
             [*new.values(), *left],
             by="system",
             actor="smara",
@@ -400,7 +391,7 @@ class Finalizer:
         state = work_state.state_of(pad, method) if done.type != "changelog" else {}
         before = [
             each
-            for each in self._memories.list(type="work_state", limit=50)
+            for each in self.memories.list(type="work_state", limit=50)
             if work_state.is_before(each, done.session_id, state, branch=pad.facts.branch)
         ]
         if not state:
@@ -430,7 +421,7 @@ class Finalizer:
         happened_ms: int,
     ) -> None:
         """Within the transaction: the session, its findings, and the rolling tables."""
-        now = self._clock.now_ms()
+        now = self.clock.now_ms()
         fields: dict[str, Any] = {
             "promoted": row.promoted + len(done.promoted),
             "model_calls": done.model_calls,
@@ -442,17 +433,17 @@ class Finalizer:
         }
         final = {"state": "final", "finalized_at": now, "work_unit": None}
         fields |= final if is_over else {"subtasks": row.subtasks + 1}
-        if not self._store.put(session, row.no, fields, version=row.version):
+        if not self.store.put(session, row.no, fields, version=row.version):
             raise _Moved
         for each in done.judged:
-            self._store.put_finding(session, row.no, each, now_ms=now)
+            self.store.put_finding(session, row.no, each, now_ms=now)
             if each.verdict == "promoted" and each.finding.kind == "co_access":
                 files = each.finding.data["a"], each.finding.data["b"]
-                self._store.mark_edge_promoted(session, *files, now_ms=now)
+                self.store.mark_edge_promoted(session, *files, now_ms=now)
         if is_over:
             end = SessionEnd(done.session_id, done.type, row.methodology, now_ms=happened_ms)
-            self._tables.count(session, pads, end)
-            self._store.clear_pads(session, row.no)
+            self.tables.count(session, pads, end)
+            self.store.clear_pads(session, row.no)
 
 
 def is_outranked(taint: Sequence[str], old: TypedMemory) -> bool:

@@ -23,7 +23,7 @@ from smara.core.escape import from_storable, to_storable
 from smara.core.ids import IdMaker
 from smara.core.startup.record import dataclass
 from smara.core.tool_triggers import program_triggers, starts
-from smara.database.database import Row, Session, marks, parts
+from smara.database.database import Session
 from smara.knowledge.memories import Memories
 
 LEAST_SESSIONS = 3
@@ -116,13 +116,12 @@ class Habits:
         """
         parsed = read_command(command)
         text = parsed.text if parsed is not None else command.strip()
-        with self._store.database.read() as session:
-            found = self._failures(
-                session,
-                " AND command = ? ORDER BY resolved_count DESC, last_seen_at DESC",
-                (to_storable(text),),
-                limit=limit,
-            )
+        found = self._store.ask(
+            self._failures,
+            " AND command = ? ORDER BY resolved_count DESC, last_seen_at DESC",
+            (to_storable(text),),
+            limit=limit,
+        )
         # A command that says where a program is to be found does not lack it.
         needs = [lacking(each.command, each.error) if each.tool == "Bash" else () for each in found]
         return [
@@ -169,18 +168,16 @@ class Habits:
         if parsed is None or not line or is_harness(output):
             return []
         print_ = fingerprint("Bash", parsed.head, quote(line, ERROR_LENGTH))
-        with self._store.database.read() as session:
-            return self._failures(session, " AND error_fingerprint = ?", (print_,), limit=1)
+        return self._store.ask(self._failures, " AND error_fingerprint = ?", (print_,), limit=1)
 
     def failures(self, limit: int = 50) -> list[KnownFailure]:
         """Return the errors that recur, those of most sessions first."""
-        with self._store.database.read() as session:
-            return self._failures(
-                session,
-                " ORDER BY session_count DESC, occurrence_count DESC, last_seen_at DESC",
-                (),
-                limit=limit,
-            )
+        return self._store.ask(
+            self._failures,
+            " ORDER BY session_count DESC, occurrence_count DESC, last_seen_at DESC",
+            (),
+            limit=limit,
+        )
 
     def _failures(
         self, session: Session, rest: str, values: Sequence[str | int], limit: int
@@ -227,22 +224,21 @@ class Habits:
             read.
         """
         with self._store.database.read() as session:
-            row = session.one(
-                self._store.sql(
-                    "SELECT count FROM observer_module_session_counts"
-                    " WHERE project_no = :project AND module = ?"
-                ),
-                (to_storable(module),),
+            total = self._store.number(
+                session,
+                "SELECT count FROM observer_module_session_counts"
+                " WHERE project_no = :project AND module = ?",
+                to_storable(module),
             )
-            rows = session.all(
-                self._store.sql(
-                    "SELECT file_path, session_count FROM observer_module_files"
-                    " WHERE project_no = :project AND module = ?"
-                    " ORDER BY session_count DESC, file_path LIMIT ?"
-                ),
-                (to_storable(module), limit),
+            rows = self._store.rows(
+                session,
+                "SELECT file_path, session_count FROM observer_module_files"
+                " WHERE project_no = :project AND module = ?"
+                " ORDER BY session_count DESC, file_path LIMIT ?",
+                to_storable(module),
+                limit,
             )
-        return int(row[0]) if row else 0, [(from_storable(path), count) for path, count in rows]
+        return total, [(from_storable(path), count) for path, count in rows]
 
     def prefetch(self, module: str) -> Prefetch | None:
         """Return a module's files to read; ``None`` before three sessions."""
@@ -258,14 +254,13 @@ class Habits:
 
     def calibration(self, module: str, methodology: str = "native") -> Calibration | None:
         """Return steps taken against steps planned; ``None`` without samples."""
-        with self._store.database.read() as session:
-            row = session.one(
-                self._store.sql(
-                    "SELECT sample_count, planned_steps, actual_steps FROM observer_calibrations"
-                    " WHERE project_no = :project AND module = ? AND methodology = ?"
-                ),
-                (to_storable(module), methodology),
-            )
+        row = self._store.ask(
+            self._store.row,
+            "SELECT sample_count, planned_steps, actual_steps FROM observer_calibrations"
+            " WHERE project_no = :project AND module = ? AND methodology = ?",
+            to_storable(module),
+            methodology,
+        )
         if row is None or not row[0] or not row[1]:
             return None
         samples, planned, actual = row
@@ -280,15 +275,13 @@ class Habits:
 
     def modules(self, limit: int = 20) -> list[tuple[str, int]]:
         """Return modules with their numbers of sessions, the most first."""
-        with self._store.database.read() as session:
-            rows = session.all(
-                self._store.sql(
-                    "SELECT module, count FROM observer_module_session_counts WHERE project_no = "
-                    ":project"
-                    " ORDER BY count DESC, module LIMIT ?"
-                ),
-                (limit,),
-            )
+        rows = self._store.ask(
+            self._store.rows,
+            "SELECT module, count FROM observer_module_session_counts WHERE project_no = "
+            ":project"
+            " ORDER BY count DESC, module LIMIT ?",
+            limit,
+        )
         return [(from_storable(row[0]), row[1]) for row in rows]
 
     def edges(self, path: str | None = None, limit: int = 50) -> list[FilePair]:
@@ -299,18 +292,17 @@ class Habits:
         """
         where = " AND (file_a = ? OR file_b = ?)" if path is not None else ""
         values = (to_storable(path), to_storable(path)) if path is not None else ()
-        with self._store.database.read() as session:
-            rows = session.all(
-                self._store.sql(
-                    "SELECT file_a, file_b, weight, raw_count, session_count, edit_session_count, "
-                    "avg_time_delta_ms,"
-                    " directional, task_type_breakdown, last_observed_at, promoted_at FROM "
-                    "observer_co_access_edges"
-                    f" WHERE project_no = :project{where} ORDER BY weight DESC, file_a, file_b "
-                    "LIMIT ?"
-                ),
-                (*values, limit),
-            )
+        rows = self._store.ask(
+            self._store.rows,
+            "SELECT file_a, file_b, weight, raw_count, session_count, edit_session_count, "
+            "avg_time_delta_ms,"
+            " directional, task_type_breakdown, last_observed_at, promoted_at FROM "
+            "observer_co_access_edges"
+            f" WHERE project_no = :project{where} ORDER BY weight DESC, file_a, file_b "
+            "LIMIT ?",
+            *values,
+            limit,
+        )
         return [
             FilePair(
                 from_storable(row[0]),
@@ -343,12 +335,12 @@ class SessionEnd(NamedTuple):
     now_ms: int
 
 
+@dataclass(frozen=True, eq=False)
 class RollingTables:
     """Writes the rolling tables of one project."""
 
-    def __init__(self, store: BehaviorStore, new_id: IdMaker) -> None:
-        self._store = store
-        self._new_id = new_id
+    store: BehaviorStore
+    new_id: IdMaker
 
     def count(self, session: Session, pads: Sequence[Pad], ended: SessionEnd) -> None:
         """Count a session under the lock of the project's memories."""
@@ -360,7 +352,7 @@ class RollingTables:
             (planned, actual), module = pad.planned(), main_module(pad)
             if planned and module:
                 session.run(
-                    self._store.sql(
+                    self.store.sql(
                         "INSERT INTO observer_calibrations (project_no, module, methodology,"
                         " sample_count, planned_steps, actual_steps, last_at)"
                         " VALUES (:project, ?, ?, 1, ?, ?, ?)"
@@ -383,7 +375,7 @@ class RollingTables:
                 total.reads += entry.reads
         most = sorted(files.items(), key=lambda item: (-item[1].count, item[0]))[:_MOST_FILES]
         session.run_many(
-            self._store.sql(
+            self.store.sql(
                 "INSERT INTO observer_file_nodes (project_no, file_path, access_count, edit_count,"
                 " session_count, edit_session_count, last_accessed_at)"
                 " VALUES (:project, ?, ?, ?, 1, ?, ?)"
@@ -403,7 +395,7 @@ class RollingTables:
         modules = modules_of(path for path, each in files.items() if each.edits)
         for module in map(to_storable, sorted(modules)[:6]):
             session.run(
-                self._store.sql(
+                self.store.sql(
                     "INSERT INTO observer_module_session_counts (project_no, module, count,"
                     " last_at) VALUES (:project, ?, 1, ?) ON CONFLICT (project_no, module)"
                     " DO UPDATE SET count = observer_module_session_counts.count + 1,"
@@ -412,7 +404,7 @@ class RollingTables:
                 (module, now_ms),
             )
             session.run_many(
-                self._store.sql(
+                self.store.sql(
                     "INSERT INTO observer_module_files (project_no, module, file_path,"
                     " session_count, last_at) VALUES (:project, ?, ?, 1, ?)"
                     " ON CONFLICT (project_no, module, file_path) DO UPDATE SET"
@@ -434,18 +426,14 @@ class RollingTables:
         most = sorted(pairs.items(), key=lambda item: (-item[1].edits, -item[1].count, item[0]))
         counts = {tuple(map(to_storable, key.split("|", 1))): each for key, each in most}
         counts = dict(list(counts.items())[:_MOST_PAIRS])
-        before: dict[tuple[str, ...], Row] = {}
-        for part in parts(sorted({first for first, _ in counts})):
-            rows = session.all(
-                self._store.sql(
-                    "SELECT file_a, file_b, raw_count, session_count, edit_session_count,"
-                    " avg_time_delta_ms, directional, task_type_breakdown"
-                    " FROM observer_co_access_edges"
-                    f" WHERE project_no = :project AND file_a IN ({marks(len(part))})"
-                ),
-                part,
-            )
-            before.update({(row[0], row[1]): row[2:] for row in rows})
+        known_rows = self.store.rows(
+            session,
+            "SELECT file_a, file_b, raw_count, session_count, edit_session_count,"
+            " avg_time_delta_ms, directional, task_type_breakdown"
+            " FROM observer_co_access_edges WHERE project_no = :project AND file_a IN (:some)",
+            some=sorted({first for first, _ in counts}),
+        )
+        before = {row[:2]: row[2:] for row in known_rows}
         rows = []
         for pair, each in counts.items():
             raw, sessions, edited, average, direction, kinds = before.get(
@@ -469,7 +457,7 @@ class RollingTables:
                 )
             )
         session.run_many(
-            self._store.sql(
+            self.store.sql(
                 "INSERT INTO observer_co_access_edges (project_no, file_a, file_b, weight,"
                 " raw_count, session_count, edit_session_count, avg_time_delta_ms, directional,"
                 " task_type_breakdown, last_observed_at)"
@@ -491,7 +479,7 @@ class RollingTables:
             module = main_module(pad)
             for print_, entry in pad.errors:
                 row = session.one(
-                    self._store.sql(
+                    self.store.sql(
                         "SELECT sessions FROM observer_error_patterns"
                         " WHERE project_no = :project AND error_fingerprint = ?"
                     ),
@@ -502,7 +490,7 @@ class RollingTables:
                     sessions = [*sessions, ended.session_id][-_MOST_SESSIONS:]
                 solved = {"how": entry.how, "fix": entry.fix, "files": entry.files}
                 session.run(
-                    self._store.sql(
+                    self.store.sql(
                         "INSERT INTO observer_error_patterns (project_no, error_fingerprint, id,"
                         " tool_name, command, error_message, occurrence_count, session_count,"
                         " first_seen_at, last_seen_at, resolved_how, resolved_count, module,"
@@ -526,7 +514,7 @@ class RollingTables:
                     ),
                     (
                         print_,
-                        self._new_id(),
+                        self.new_id(),
                         entry.tool,
                         to_storable(entry.command),
                         to_storable(entry.line),
@@ -545,20 +533,19 @@ class RollingTables:
         errors = [entry for pad in pads for _, entry in pad.errors]
         worked = {text for pad in pads for text, _ in pad.worked}
         commands = worked - {entry.command for entry in errors}
-        for part in parts(sorted(map(to_storable, commands))):
-            session.run(
-                self._store.sql(
-                    "UPDATE observer_error_patterns SET last_worked_at = ?"
-                    f" WHERE project_no = :project AND command IN ({marks(len(part))})"
-                    " AND (last_worked_at IS NULL OR last_worked_at < ?)"
-                ),
-                (now_ms, *part, now_ms),
-            )
+        self.store.run(
+            session,
+            "UPDATE observer_error_patterns SET last_worked_at = ? WHERE project_no = :project"
+            " AND (last_worked_at IS NULL OR last_worked_at < ?) AND command IN (:some)",
+            now_ms,
+            now_ms,
+            some=sorted(map(to_storable, commands)),
+        )
         programs = {part.split(" ", 1)[0] for text in worked for part in text.split(" && ")}
         for entry in errors:
             programs -= {*lacking(entry.command, entry.line)[:1]}
         rows = session.all(
-            self._store.sql(
+            self.store.sql(
                 "SELECT error_fingerprint, command, error_message FROM observer_error_patterns"
                 " WHERE project_no = :project AND tool_name = 'Bash'"
                 " AND (error_message LIKE ? OR error_message LIKE ? OR error_message LIKE ?)"
@@ -571,14 +558,13 @@ class RollingTables:
             for print_, command, message in rows
             if lacking(from_storable(command), from_storable(message)) in present
         ]
-        for part in parts(there):
-            session.run(
-                self._store.sql(
-                    "UPDATE observer_error_patterns SET last_worked_at = ? WHERE"
-                    f" project_no = :project AND error_fingerprint IN ({marks(len(part))})"
-                ),
-                (now_ms, *part),
-            )
+        self.store.run(
+            session,
+            "UPDATE observer_error_patterns SET last_worked_at = ? WHERE project_no = :project"
+            " AND error_fingerprint IN (:some)",
+            now_ms,
+            some=there,
+        )
 
 
 def worth_reading(memories: Memories, paths: Sequence[str]) -> list[str]:

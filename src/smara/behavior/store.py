@@ -15,7 +15,7 @@ from smara.behavior.models import BehaviorStatus, FindingVerdict, Noticed, Watch
 from smara.behavior.scratchpad import PadSnapshot
 from smara.core.escape import from_storable, to_storable
 from smara.core.events import HostEvent
-from smara.database.database import Session, marks
+from smara.database.database import Session
 from smara.database.project_store import ProjectStore
 from smara.errors import InvalidInputError, NotFoundError
 
@@ -229,26 +229,20 @@ class BehaviorStore(ProjectStore):
 
     def edit_sessions(self, session: Session, paths: Sequence[str]) -> dict[str, int]:
         """In how many sessions files were edited, those that have ended before."""
-        if not paths:
-            return {}
-        rows = session.all(
-            self.sql(
-                "SELECT file_path, edit_session_count FROM observer_file_nodes"
-                f" WHERE project_no = :project AND file_path IN ({marks(len(paths))})"
-            ),
-            [to_storable(path) for path in paths],
+        rows = self.rows(
+            session,
+            "SELECT file_path, edit_session_count FROM observer_file_nodes"
+            " WHERE project_no = :project AND file_path IN (:some)",
+            some=[to_storable(path) for path in paths],
         )
         return {from_storable(row[0]): row[1] for row in rows}
 
     def changing_sessions(self, session: Session) -> int:
         """Count the ended sessions that changed files."""
-        row = session.one(
-            self.sql(
-                "SELECT count(*) FROM behavior_sessions WHERE project_no = :project AND type = "
-                "'build'"
-            )
+        return self.number(
+            session,
+            "SELECT count(*) FROM behavior_sessions WHERE project_no = :project AND type = 'build'",
         )
-        return int(row[0]) if row else 0
 
     def is_edge_promoted(self, session: Session, first: str, second: str) -> bool:
         """Return True if a pair of files is a memory already."""

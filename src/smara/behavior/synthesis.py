@@ -27,7 +27,7 @@ from smara.core.escape import from_storable, to_storable
 from smara.core.prompts import load_prompt
 from smara.core.startup.record import dataclass, field
 from smara.core.startup.regex import regex
-from smara.database.database import Session, marks
+from smara.database.database import Session
 from smara.errors import SmaraError
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import AddResult, Evidence, MemoryType, NewMemory
@@ -91,24 +91,16 @@ class ModuleStats:
     all_sessions: int = 0
 
 
+@dataclass(frozen=True, eq=False)
 class Synthesis:
     """Looks at what sessions have in common."""
 
-    def __init__(
-        self,
-        store: BehaviorStore,
-        habits: Habits,
-        memories: Memories,
-        clock: Clock,
-        models: Callable[[], ModelAccess | None],
-        deadline_seconds: float,
-    ) -> None:
-        self._store = store
-        self._habits = habits
-        self._memories = memories
-        self._clock = clock
-        self._models = models
-        self._deadline = deadline_seconds
+    store: BehaviorStore
+    habits: Habits
+    memories: Memories
+    clock: Clock
+    models: Callable[[], ModelAccess | None]
+    deadline_seconds: float
 
     def run(self, due: Sequence[tuple[str, int]]) -> list[Synthesized]:
         """Synthesize due modules and return the log.
@@ -122,10 +114,10 @@ class Synthesis:
             if drafts is None:
                 # A signal may have become a memory of it already, in other words perhaps.
                 drafts, method = [], "rules"
-                with self._store.database.read() as session:
+                with self.store.database.read() as session:
                     for draft in by_rule(stats):
                         kind, name = _SIGNAL_OF.get(draft.type, ("", ""))
-                        signal = self._store.signal(session, kind, str(draft.data.get(name)))
+                        signal = self.store.signal(session, kind, str(draft.data.get(name)))
                         if signal is None or signal.memory_id is None:
                             drafts.append(draft)
                 drafts = drafts[:MOST_MEMORIES]
@@ -133,17 +125,15 @@ class Synthesis:
         return written
 
     def log(self, limit: int = 50) -> list[Synthesized]:
-        with self._store.database.read() as session:
-            rows = session.all(
-                self._store.sql(
-                    "SELECT module, trigger_count, mode, synthesized_at, memories_generated, "
-                    "method, detail"
-                    " FROM observer_synthesis_log WHERE project_no = :project ORDER BY "
-                    "synthesized_at DESC, module"
-                    " LIMIT ?"
-                ),
-                (limit,),
-            )
+        rows = self.store.ask(
+            self.store.rows,
+            "SELECT module, trigger_count, mode, synthesized_at, memories_generated, "
+            "method, detail"
+            " FROM observer_synthesis_log WHERE project_no = :project ORDER BY "
+            "synthesized_at DESC, module"
+            " LIMIT ?",
+            limit,
+        )
         return [
             Synthesized(
                 from_storable(row[0]),
@@ -160,7 +150,7 @@ class Synthesis:
     def due(self, session: Session, limit: int = 3) -> list[tuple[str, int]]:
         """Return (module, threshold) pairs without a log entry."""
         rows = session.all(
-            self._store.sql(
+            self.store.sql(
                 "SELECT module, count FROM observer_module_session_counts WHERE project_no = "
                 ":project AND count >= ?"
                 " ORDER BY last_at, module"
@@ -172,7 +162,7 @@ class Synthesis:
         statement = (
             "SELECT module, trigger_count FROM observer_synthesis_log WHERE project_no = :project"
         )
-        done = set(session.all(self._store.sql(statement)))
+        done = set(session.all(self.store.sql(statement)))
         found = [(row[0], max(each for each in THRESHOLDS if each <= row[1])) for row in rows]
         return [
             (from_storable(module), reached)
@@ -186,7 +176,7 @@ class Synthesis:
         Two modules with all the pairs between them are one cluster: one call of a model, or rules.
         """
         across: list[tuple[str, FilePair]] = []
-        for edge in self._habits.edges(limit=400):
+        for edge in self.habits.edges(limit=400):
             modules = sorted(modules_of((edge.file_a, edge.file_b)))
             if (
                 edge.edit_session_count >= _STRONG
@@ -215,17 +205,17 @@ class Synthesis:
 
     def stats(self, module: str) -> ModuleStats:
         """The files, pairs and errors of a module, the strongest first."""
-        sessions, files = self._habits.module_files(module, limit=20)
+        sessions, files = self.habits.module_files(module, limit=20)
         edges = [
             each
-            for each in self._habits.edges(limit=400)
+            for each in self.habits.edges(limit=400)
             if module in (module_of(each.file_a), module_of(each.file_b))
         ]
         # An error belongs to a module whose name or files stand in its command or its words.
         names = (f"{module}/", *(path for path, _ in files))
         errors = [
             each
-            for each in self._habits.failures(200)
+            for each in self.habits.failures(200)
             if each.resolved >= _RESOLVED
             and any(name in f"{each.command} {each.error} {each.fix}" for name in names)
         ]
@@ -241,11 +231,11 @@ class Synthesis:
     def _edits(self, edges: Sequence[FilePair]) -> tuple[dict[str, int], int]:
         """In how many sessions each file was changed, and in how many any was."""
         paths = sorted({path for each in edges for path in (each.file_a, each.file_b)})[:400]
-        with self._store.database.read() as session:
-            return self._store.edit_sessions(session, paths), self._store.changing_sessions(session)
+        with self.store.database.read() as session:
+            return self.store.edit_sessions(session, paths), self.store.changing_sessions(session)
 
     def _ask(self, stats: ModuleStats) -> tuple[list[MemoryDraft] | None, str]:
-        models = self._models()
+        models = self.models()
         if models is None or models.is_offline:
             return None, "rules"
         prompt = load_prompt(PROMPTS, "synthesize")
@@ -266,7 +256,10 @@ class Synthesis:
         try:
             reply = models.complete(
                 ChatRequest(
-                    text, deadline_seconds=self._deadline, max_output_tokens=900, schema=_SCHEMA
+                    text,
+                    deadline_seconds=self.deadline_seconds,
+                    max_output_tokens=900,
+                    schema=_SCHEMA,
                 ),
                 "behavior",
             )
@@ -279,16 +272,14 @@ class Synthesis:
         self, module: str, trigger: int, mode: str, drafts: Sequence[MemoryDraft], method: str
     ) -> Synthesized:
         """Write memories and log in one transaction, if first."""
-        now = self._clock.now_ms()
+        now = self.clock.now_ms()
         modules = [to_storable(each) for each in module.split(" + ")]
-        with self._store.database.read() as session:
-            row = session.one(
-                self._store.sql(
-                    "SELECT max(last_at) FROM observer_module_session_counts"
-                    f" WHERE project_no = :project AND module IN ({marks(len(modules))})"
-                ),
-                modules,
-            )
+        times = self.store.ask(
+            self.store.rows,
+            "SELECT last_at FROM observer_module_session_counts"
+            " WHERE project_no = :project AND module IN (:some)",
+            some=modules,
+        )
         new = [
             NewMemory(
                 each.content,
@@ -301,7 +292,7 @@ class Synthesis:
                 data=dict(each.data),
                 taint=each.taint,
                 tags=("synthesis",),
-                seen_at=row[0] if row else None,
+                seen_at=max((at for (at,) in times), default=None),
                 session_id=f"synthesis:{module}:{trigger}"[:200],
             )
             for each in drafts
@@ -327,19 +318,17 @@ class Synthesis:
             )
             columns = (now, len(memories), method, to_storable(entry.detail))
             values = (to_storable(module), trigger, mode, *columns)
-            if session.run(self._store.sql(statement), values) != 1:
+            if session.run(self.store.sql(statement), values) != 1:
                 raise _AlreadyLogged
             entries.append(entry)
             for draft in drafts:
                 for pair in (
                     combinations(sorted(draft.files), 2) if draft.type != "prefetch_pattern" else ()
                 ):
-                    self._store.mark_edge_promoted(session, *pair, now_ms=now)
+                    self.store.mark_edge_promoted(session, *pair, now_ms=now)
 
         try:
-            self._memories.add_many(
-                new, by="system", actor="smara", session_type="build", also=also
-            )
+            self.memories.add_many(new, by="system", actor="smara", session_type="build", also=also)
         except _AlreadyLogged:
             return Synthesized(
                 module,

@@ -108,8 +108,7 @@ class Browse(SessionViews):
             InvalidInputError: If there is no such kind or facet.
         """
         one_of(kind, KINDS, "kind")
-        with self._store.database.read() as session:
-            return self._facets.count(session, kind, filters or {})
+        return self._store.ask(self._facets.count, kind, filters or {})
 
     def modules_named(self, limit: int = MOST_VALUES) -> builtins.list[FacetCount]:
         """Return the modules that memories name most, with their counts.
@@ -149,15 +148,14 @@ class Browse(SessionViews):
         """
         knowledge = self._rooms.knowledge_store
         since = self._project.clock.now_ms() - days * DAY_MS
-        with self._store.database.read() as session:
-            return self._store.number(
-                session,
-                "SELECT count(*) FROM memories m WHERE m.project_no = :project"
-                " AND m.last_verified_use_at >= ? AND m.deprecated_at IS NULL"
-                f"{knowledge.WALL if knowledge.viewer else ''}",
-                since,
-                *knowledge.viewer,
-            )
+        return self._store.ask(
+            self._store.number,
+            "SELECT count(*) FROM memories m WHERE m.project_no = :project"
+            " AND m.last_verified_use_at >= ? AND m.deprecated_at IS NULL"
+            f"{knowledge.WALL if knowledge.viewer else ''}",
+            since,
+            *knowledge.viewer,
+        )
 
     def failures(self) -> dict[str, int]:
         """Count the work in the background that failed.
@@ -221,14 +219,13 @@ class Browse(SessionViews):
             if value is not None:
                 joined += condition
                 values.append(value)
-        with self._store.database.read() as session:
-            rows = self._store.rows(
-                session,
-                f"SELECT s.no, s.id FROM messages s WHERE s.project_no = :project{joined}"
-                " ORDER BY s.no DESC LIMIT ?",
-                *values,
-                limit,
-            )
+        rows = self._store.ask(
+            self._store.rows,
+            f"SELECT s.no, s.id FROM messages s WHERE s.project_no = :project{joined}"
+            " ORDER BY s.no DESC LIMIT ?",
+            *values,
+            limit,
+        )
         found = ((int(no), self._rooms.messages.find(str(name))) for no, name in rows)
         return [BrowsedMessage(no, message) for no, message in found if message is not None]
 
@@ -273,15 +270,14 @@ class Browse(SessionViews):
             Where each page is, and its text.
         """
         check_page(limit, offset)
-        with self._store.database.read() as session:
-            rows = self._store.rows(
-                session,
-                "SELECT scope, resource_id, thread_id, version, content, updated_at"
-                " FROM working_memory WHERE project_no = :project"
-                " ORDER BY updated_at DESC, no DESC LIMIT ? OFFSET ?",
-                limit,
-                offset,
-            )
+        rows = self._store.ask(
+            self._store.rows,
+            "SELECT scope, resource_id, thread_id, version, content, updated_at"
+            " FROM working_memory WHERE project_no = :project"
+            " ORDER BY updated_at DESC, no DESC LIMIT ? OFFSET ?",
+            limit,
+            offset,
+        )
         return [
             WorkingPage(
                 row[0],

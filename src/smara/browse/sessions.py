@@ -39,12 +39,11 @@ class SessionViews:
         Returns:
             Each host with its sessions and its last sign of life.
         """
-        with self._store.database.read() as session:
-            rows = self._store.rows(
-                session,
-                "SELECT agent, count(*), max(last_event_at), sum(events) FROM behavior_sessions"
-                " WHERE project_no = :project GROUP BY agent ORDER BY 3 DESC",
-            )
+        rows = self._store.ask(
+            self._store.rows,
+            "SELECT agent, count(*), max(last_event_at), sum(events) FROM behavior_sessions"
+            " WHERE project_no = :project GROUP BY agent ORDER BY 3 DESC",
+        )
         return [HostLife(str(row[0]), int(row[1]), int(row[2]), int(row[3])) for row in rows]
 
     def timeline(self, limit: int = 50, offset: int = 0) -> builtins.list[SessionLine]:
@@ -58,20 +57,19 @@ class SessionViews:
             Each session with its outcome, and how much it was told, used and learned.
         """
         check_page(limit, offset)
-        with self._store.database.read() as session:
-            rows = self._store.rows(
-                session,
-                "SELECT t.id, t.title, t.kind, t.last_seq, t.tokens, t.updated_at, b.agent,"
-                " b.outcome, coalesce(b.steps, 0),"
-                f" (SELECT count(nullif(r.is_said, 0)) {_OF_SESSION}),"
-                f" (SELECT count(r.used_at) {_OF_SESSION}), (SELECT count(*) FROM memory_keys k"
-                " WHERE k.project_no = t.project_no AND k.kind = 'session' AND k.value = t.id)"
-                " FROM threads t LEFT JOIN behavior_sessions b ON b.project_no = t.project_no"
-                " AND b.session_id = t.id WHERE t.project_no = :project"
-                " ORDER BY t.updated_at DESC LIMIT ? OFFSET ?",
-                limit,
-                offset,
-            )
+        rows = self._store.ask(
+            self._store.rows,
+            "SELECT t.id, t.title, t.kind, t.last_seq, t.tokens, t.updated_at, b.agent,"
+            " b.outcome, coalesce(b.steps, 0),"
+            f" (SELECT count(nullif(r.is_said, 0)) {_OF_SESSION}),"
+            f" (SELECT count(r.used_at) {_OF_SESSION}), (SELECT count(*) FROM memory_keys k"
+            " WHERE k.project_no = t.project_no AND k.kind = 'session' AND k.value = t.id)"
+            " FROM threads t LEFT JOIN behavior_sessions b ON b.project_no = t.project_no"
+            " AND b.session_id = t.id WHERE t.project_no = :project"
+            " ORDER BY t.updated_at DESC LIMIT ? OFFSET ?",
+            limit,
+            offset,
+        )
         return [
             SessionLine(
                 from_storable(row[0]),
@@ -119,14 +117,13 @@ class SessionViews:
         check_page(days)
         today = self._project.clock.now_ms() // DAY_MS
         first = today - min(days, 366) + 1
-        with self._store.database.read() as session:
-            rows = self._store.rows(
-                session,
-                f"SELECT made_at / {DAY_MS}, count(*), count(used_at), sum(tokens)"
-                " FROM moment_receipts WHERE project_no = :project AND made_at >= ?"
-                " AND is_said = 1 GROUP BY 1",
-                first * DAY_MS,
-            )
+        rows = self._store.ask(
+            self._store.rows,
+            f"SELECT made_at / {DAY_MS}, count(*), count(used_at), sum(tokens)"
+            " FROM moment_receipts WHERE project_no = :project AND made_at >= ?"
+            " AND is_said = 1 GROUP BY 1",
+            first * DAY_MS,
+        )
         counts = {int(row[0]): (int(row[1]), int(row[2]), int(row[3])) for row in rows}
         return [
             DayOfUse(each * DAY_MS, *counts.get(each, (0, 0, 0)))

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from smara.core.files import read_regular
 from smara.core.git import ask_git, find_repository, git_text, is_blob
+from smara.core.startup.record import dataclass, field
 from smara.core.startup.regex import regex
 from smara.secrets import redact
 
@@ -198,16 +199,16 @@ _MOST_ANSWERS = 512
 _COMMIT_NAME = regex(r"[0-9a-fA-F]{4,64}")
 
 
+@dataclass(frozen=True, eq=False)
 class GitFiles:
     """The past of one tree.
 
     Of a tree without git, nothing is known.
     """
 
-    def __init__(self, root: str, seconds: float = SECONDS) -> None:
-        self.root = root
-        self._seconds = seconds
-        self._answers: dict[tuple[str, ...], bytes | None] = {}
+    root: str
+    seconds: float = SECONDS
+    _answers: dict[tuple[str, ...], bytes | None] = field(default_factory=dict, init=False)
 
     def head(self) -> str | None:
         """Return the commit checked out now; branches are switched."""
@@ -270,7 +271,7 @@ class GitFiles:
         return self._answers[arguments]
 
     def _git(self, *arguments: str) -> bytes | None:
-        answer = ask_git(self.root, *arguments, timeout_seconds=self._seconds)
+        answer = ask_git(self.root, *arguments, timeout_seconds=self.seconds)
         is_usable = answer and answer.code == 0 and len(answer.output) <= MOST_BYTES
         return answer.output if answer and is_usable else None
 

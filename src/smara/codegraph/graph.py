@@ -174,8 +174,7 @@ class CodeGraph:
         """
         if (row := self._row(root)) is None:
             return TreeStatus(os.path.realpath(root or _current_root()), "none")
-        with self.store.database.read() as session:
-            return self.store.status(session, row)
+        return self.store.ask(self.store.status, row)
 
     def trees(self) -> list[TreeStatus]:
         """Return every tree of the project, the last one indexed first."""
@@ -237,8 +236,7 @@ class CodeGraph:
         """Return what a caller has to know of the answers, or ``None``."""
         if (row := self._row(None)) is None:
             return TreeStatus(_current_root(), "none").note
-        with self.store.database.read() as session:
-            note = self.store.standing(session, row).note
+        note = self.store.ask(self.store.standing, row).note
         # Another working folder of the same repository may answer for this one.
         here, there = find_repository(os.getcwd()), find_repository(row.root)
         if (

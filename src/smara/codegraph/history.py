@@ -124,38 +124,37 @@ _TREE = "WHERE project_no = :project AND tree_no = ?"
 _CHURN = f"SELECT path, commits, counted, authors, first_at, last_at FROM code_churn {_TREE}"
 
 
+@dataclass(frozen=True, eq=False)
 class CodeHistory:
     """The tables ``code_churn`` and ``code_cochange`` of one tree."""
 
-    def __init__(self, lookup: CodeLookup, root: str) -> None:
-        self._lookup = lookup
-        self._root = root
+    lookup: CodeLookup
+    root: str
 
     def read(self) -> HistoryReport:
         """Read the commits since the last time.
 
         Safe to repeat, and from several processes at once.
         """
-        if (head := checked_out(self._root)) is None:
+        if (head := checked_out(self.root)) is None:
             return HistoryReport(0, False)
-        with self._lookup.database.read() as session:
-            before = self._state(session)
+        before = self.lookup.ask(self._state)
         last = (json.loads(before) if before else {}).get("head")
         if last == head:
             return HistoryReport(0, False)
         new: list[CommittedFiles] = []
-        is_whole = last is None or not is_ancestor(self._root, last, head)
+        is_whole = last is None or not is_ancestor(self.root, last, head)
         if not is_whole:
-            new = commits(self._root, last, MOST_COMMITS + 1)
+            new = commits(self.root, last, MOST_COMMITS + 1)
             is_whole = len(new) > MOST_COMMITS
         if is_whole:
-            new = commits(self._root, None, MOST_COMMITS)
+            new = commits(self.root, None, MOST_COMMITS)
         return self._write(head, before, new, is_whole)
 
     def _write(
         self, head: str, before: str | None, new: Sequence[CommittedFiles], is_whole: bool
     ) -> HistoryReport:
-        lookup, tree_no = self._lookup, self._lookup.tree_no
+        lookup, tree_no = self.lookup, self.lookup.tree_no
         with lookup.database.write(is_derived=True) as session:
             # SQLite has locked everything already; on PostgreSQL this locks the tree.
             lock = "UPDATE code_trees SET history = history WHERE project_no = :project AND no = ?"
@@ -205,7 +204,7 @@ class CodeHistory:
         """Return how every file changed, or some files did, by path."""
         condition = "" if paths is None else " AND path IN (:some)"
         some = None if paths is None else list(map(to_storable, paths))
-        rows = self._lookup.rows(session, f"{_CHURN}{condition}", self._lookup.tree_no, some=some)
+        rows = self.lookup.rows(session, f"{_CHURN}{condition}", self.lookup.tree_no, some=some)
         return {from_storable(path): Churn(*map(int, counts)) for path, *counts in rows}
 
     def together(
@@ -215,8 +214,8 @@ class CodeHistory:
 
         Of its commits, the share that touch the other too.
         """
-        values = (self._lookup.tree_no, to_storable(path), least)
-        rows = self._lookup.rows(
+        values = (self.lookup.tree_no, to_storable(path), least)
+        rows = self.lookup.rows(
             session,
             f"SELECT other, together, last_at FROM code_cochange {_TREE} AND path = ?"
             " AND together >= ? UNION ALL"
@@ -240,7 +239,7 @@ class CodeHistory:
 
     def _state(self, session: Session) -> str | None:
         statement = "SELECT history FROM code_trees WHERE project_no = :project AND no = ?"
-        rows = self._lookup.rows(session, statement, self._lookup.tree_no)
+        rows = self.lookup.rows(session, statement, self.lookup.tree_no)
         return rows[0][0] if rows else None
 
     def _stored(self, session: Session, paths: Sequence[str]) -> Tally:
@@ -248,8 +247,8 @@ class CodeHistory:
         tally = Tally(self.churn(session, list(map(from_storable, paths))))
         pairs = f"SELECT path, other, together, last_at FROM code_cochange {_TREE} AND "
         for column in ("path", "other"):
-            for one, other, together, last_at in self._lookup.rows(
-                session, f"{pairs}{column} IN (:some)", self._lookup.tree_no, some=paths
+            for one, other, together, last_at in self.lookup.rows(
+                session, f"{pairs}{column} IN (:some)", self.lookup.tree_no, some=paths
             ):
                 first, second = from_storable(one), from_storable(other)
                 counts = (int(together), int(last_at))

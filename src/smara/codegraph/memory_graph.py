@@ -491,8 +491,7 @@ class LoadedGraph:
             cache = self._nodes[1]
             missing = [no for no in nos if no not in cache]
         if missing:
-            with self._lookup.database.read() as session:
-                nodes = self._lookup.nodes(session, missing)
+            nodes = self._lookup.ask(self._lookup.nodes, missing)
             with self._lock:
                 cache.update(nodes)
         return {no: cache[no] for no in nos if no in cache}
@@ -502,8 +501,7 @@ class LoadedGraph:
         with self._lock:
             if self._names is not None and self._names[0] is graph:
                 return self._names[1]
-        with self._lookup.database.read() as session:
-            rows = self._lookup.node_rows(session, "no, name")
+        rows = self._lookup.ask(self._lookup.node_rows, "no, name")
         by_no = {no: from_storable(name) for no, name in rows}
         names = tuple(by_no.get(no, "") for no in graph.nos.tolist())
         with self._lock:

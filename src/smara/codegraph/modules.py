@@ -224,22 +224,21 @@ class Described:
     fingerprint: str
 
 
+@dataclass(frozen=True, eq=False)
 class Descriptions:
     """The table ``code_modules`` of one tree."""
 
-    def __init__(self, lookup: CodeLookup, clock: Clock) -> None:
-        self._lookup = lookup
-        self._clock = clock
+    lookup: CodeLookup
+    clock: Clock
 
     def all(self) -> dict[str, Described]:
         """Return what models said of folders, by path."""
-        with self._lookup.database.read() as session:
-            rows = self._lookup.rows(
-                session,
-                "SELECT path, purpose, flows, model, fingerprint FROM code_modules"
-                " WHERE project_no = :project AND tree_no = ?",
-                self._lookup.tree_no,
-            )
+        rows = self.lookup.ask(
+            self.lookup.rows,
+            "SELECT path, purpose, flows, model, fingerprint FROM code_modules"
+            " WHERE project_no = :project AND tree_no = ?",
+            self.lookup.tree_no,
+        )
         return {
             from_storable(path): Described(
                 from_storable(purpose),
@@ -253,9 +252,9 @@ class Descriptions:
     def put(self, descriptions: Mapping[str, Described]) -> None:
         """Store the descriptions of some folders."""
         version = load_prompt(_PROMPTS, "describe_system").version
-        with self._lookup.database.write(is_derived=True) as session:
+        with self.lookup.database.write(is_derived=True) as session:
             session.run_many(
-                self._lookup.sql(
+                self.lookup.sql(
                     "INSERT INTO code_modules (project_no, tree_no, path, purpose, flows, source, "
                     "model, prompt_version, fingerprint, made_at)"
                     " VALUES (:project, ?, ?, ?, ?, 'model', ?, ?, ?, ?)"
@@ -266,14 +265,14 @@ class Descriptions:
                 ),
                 [
                     (
-                        self._lookup.tree_no,
+                        self.lookup.tree_no,
                         to_storable(path),
                         to_storable(each.purpose),
                         json.dumps(each.flows),
                         each.model,
                         version,
                         each.fingerprint,
-                        self._clock.now_ms(),
+                        self.clock.now_ms(),
                     )
                     for path, each in descriptions.items()
                 ],

@@ -115,8 +115,7 @@ class CodeQueries:
 
         The likeliest first; none when nothing is called so.
         """
-        with self.lookup.database.read() as session:
-            return self._find(session, self._plain(target))
+        return self.lookup.ask(self._find, self._plain(target))
 
     def _find(self, session: Session, text: str) -> list[Node]:
         paths = self._paths()
@@ -433,8 +432,7 @@ class CodeQueries:
     def cochange(self, path: str, limit: int = 20) -> list[CoChange]:
         """Return the files that change together with one."""
         files = self._files([path])
-        with self.lookup.database.read() as session:
-            return self.history.together(session, files[0] if files else path, limit)
+        return self.lookup.ask(self.history.together, files[0] if files else path, limit)
 
     def _paths(self) -> TreePaths:
         graph, cached = self.graph(), self._tree_paths

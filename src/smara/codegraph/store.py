@@ -16,6 +16,7 @@ from smara.core.escape import from_storable
 from smara.core.startup.record import dataclass, field, replace
 from smara.database.database import PART, Row, Session, marks
 from smara.database.project_store import ProjectStore
+from smara.database.session import number
 
 
 class TreeRow(NamedTuple):
@@ -196,12 +197,12 @@ class CodeStore(ProjectStore):
         A transaction of its own.
         """
         with self.database.write(is_derived=True) as session:
-            row = session.one(
+            return number(
+                session,
                 "UPDATE code_numbers SET next_no = next_no + ? WHERE kind = ?"
                 " RETURNING next_no - ?",
                 (count, kind, count),
             )
-        return int(row[0]) if row else 0
 
     # files
 

@@ -90,8 +90,7 @@ class Commits:
         """
         root = self._root()
         head = _head_of(root)
-        with self._store.database.read() as session:
-            state = self._store.state(session)
+        state = self._store.ask(self._store.state)
         if root is None or not head or head == state.head:
             return CommitReport(total=state.total, is_all=state.is_all)
         is_linear = state.head is not None and is_ancestor(root, state.head, head)
@@ -122,8 +121,7 @@ class Commits:
 
     def status(self) -> CommitStatus:
         """Count the commits that are stored and those still to read."""
-        with self._store.database.read() as session:
-            state = self._store.state(session)
+        state = self._store.ask(self._store.state)
         root, since = self._root(), f"{state.head}..HEAD" if state.head else "HEAD"
         behind = (
             git_text(root, "rev-list", "--no-merges", "--count", since)
@@ -253,8 +251,7 @@ class Commits:
     def _write_round(self, root: str, paths: Sequence[str], reached: set[str]) -> None:
         histories = self._history(paths, reached)
         tips = {path: each[0].sha for path, each in histories.items()}
-        with self._store.database.read() as session:
-            same = self._store.notes(session, list(tips))
+        same = self._store.ask(self._store.notes, list(tips))
         notes = {path: same[path, tip] for path, tip in tips.items() if (path, tip) in same}
         rest = {path: each for path, each in histories.items() if path not in notes}
         reasons = line_reasons(root, rest, self._newest_at())

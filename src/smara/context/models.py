@@ -27,7 +27,6 @@ ItemOutcome = Literal["used", "repeated"]
 POINTS: tuple[Point, ...] = get_args(Point)
 ASKED: tuple[Point, ...] = ("planner", "coder", "qa")
 """Points at which somebody asks: it is said each time, and in every arm."""
-ARMS: tuple[Arm, ...] = get_args(Arm)
 
 
 class PointBudget(NamedTuple):

@@ -69,15 +69,15 @@ class ExactCounter:
         )
 
 
+@dataclass(frozen=True, eq=False)
 class EstimatingCounter:
     """Counts by classes of characters, for models whose tokenizer is not published.
 
     ``factor`` scales the estimate of o200k tokens to the model at hand.
     """
 
-    def __init__(self, factor: float = 1.0, method: str = "estimate") -> None:
-        self.factor = factor
-        self.method = method
+    factor: float = 1.0
+    method: str = "estimate"
 
     def count(self, text: str) -> TokenCount:
         return TokenCount(round(estimate_o200k(text) * self.factor), self.method)

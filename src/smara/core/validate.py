@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 from smara.errors import InvalidInputError
 
@@ -19,7 +19,10 @@ def invalid(brief: str, hint: str, field: str) -> InvalidInputError:
     return InvalidInputError(f"{brief}. {hint}", field=field, brief=brief, hint=hint)
 
 
-def one_of(value: object, allowed: tuple[str, ...], what: str) -> str:
+ChoiceT = TypeVar("ChoiceT")
+
+
+def one_of(value: ChoiceT, allowed: Collection[str], what: str) -> ChoiceT:
     """A value out of a few."""
     if not isinstance(value, str) or value not in allowed:
         names = ", ".join(allowed)
@@ -34,3 +37,8 @@ def check_page(limit: object, offset: object = 0) -> None:
             raise InvalidInputError(
                 f"{name} must be a whole number, at least {least}; got {value!r}.", field=name
             )
+
+
+def no_constant(name: str) -> NoReturn:
+    """Refuse NaN and Infinity, which Python reads as JSON."""
+    raise ValueError(f"{name} is not a JSON number")

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar
 
 from smara.core.escape import from_storable
 from smara.core.ids import SHORTEST_PREFIX, code_of, key_of, length_for
 from smara.core.scope import Scope, is_id, scoped_sql
 from smara.database.database import Database, Row, Session, marks, parts
+from smara.database.session import number
 from smara.errors import InvalidInputError, NotFoundError
 
 RecordT = TypeVar("RecordT")
 StoredT = TypeVar("StoredT", bound=tuple[int, Any])
 StateT = TypeVar("StateT")
+AnswerT = TypeVar("AnswerT")
+P = ParamSpec("P")
 _MOST_CANDIDATES = 8
 _LONGEST_NAME = 100
 
@@ -38,6 +41,16 @@ class ProjectStore:
         """A statement with the wall of this project put in."""
         return scoped_sql(self.scope, text)
 
+    def ask(
+        self,
+        question: Callable[Concatenate[Session, P], AnswerT],
+        *args: P.args,
+        **named: P.kwargs,
+    ) -> AnswerT:
+        """Ask one question in a session of its own."""
+        with self.database.read() as session:
+            return question(session, *args, **named)
+
     def rows(
         self, session: Session, statement: str, *values: Any, some: Sequence[Any] | None = None
     ) -> list[Row]:
@@ -51,20 +64,25 @@ class ProjectStore:
             for row in session.all(text.replace(":some", marks(len(part))), (*values, *part))
         ]
 
+    def row(self, session: Session, statement: str, *values: Any) -> Row | None:
+        """Read the first row, or ``None``."""
+        return session.one(self.sql(statement), values)
+
     def number(self, session: Session, statement: str, *values: Any) -> int:
         """Read one number; 0 if there is no row."""
-        row = session.one(self.sql(statement), values)
-        return int(row[0]) if row else 0
+        return number(session, self.sql(statement), values)
 
     def run(
         self, session: Session, statement: str, *values: Any, some: Sequence[Any] | None = None
-    ) -> None:
-        """Run a statement, in parts if it has a list."""
+    ) -> int:
+        """Run a statement, in parts if listed; return the changed rows."""
         text = self.sql(statement)
         if some is None:
-            session.run(text, values)
-        for part in parts(some or ()):
+            return session.run(text, values)
+        return sum(
             session.run(text.replace(":some", marks(len(part))), (*values, *part))
+            for part in parts(some)
+        )
 
     def run_many(self, session: Session, statement: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run a statement once for every row of values."""
@@ -278,14 +296,12 @@ class JournalStore(NamedStore, Generic[RecordT, StoredT, StateT]):
     def insert(self, session: Session, values: Mapping[str, Any], table: str = "") -> int:
         """Insert a row and return its number."""
         table, columns = table or self.TABLE.split()[0], ", ".join(values)
-        row = session.one(
-            self.sql(
-                f"INSERT INTO {table} (project_no, {columns})"
-                f" VALUES (:project, {marks(len(values))}) RETURNING no"
-            ),
-            list(values.values()),
+        return self.number(
+            session,
+            f"INSERT INTO {table} (project_no, {columns})"
+            f" VALUES (:project, {marks(len(values))}) RETURNING no",
+            *values.values(),
         )
-        return int(row[0]) if row else 0
 
     def write(self, session: Session, no: int, values: Mapping[str, Any]) -> None:
         """Write columns of a row."""

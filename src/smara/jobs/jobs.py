@@ -114,12 +114,11 @@ class BackgroundJobs:
             Each with its progress or what came of it; a lost one is ``failed``.
         """
         check_page(limit)
-        with self._store.database.read() as session:
-            rows = self._store.rows(
-                session,
-                f"SELECT {_COLUMNS} FROM jobs WHERE project_no = :project ORDER BY no DESC LIMIT ?",
-                limit,
-            )
+        rows = self._store.ask(
+            self._store.rows,
+            f"SELECT {_COLUMNS} FROM jobs WHERE project_no = :project ORDER BY no DESC LIMIT ?",
+            limit,
+        )
         return [self._job(row) for row in rows]
 
     def running(self, kind: str) -> BackgroundJob | None:
@@ -131,8 +130,7 @@ class BackgroundJobs:
         Returns:
             The job, or ``None``.
         """
-        with self._store.database.read() as session:
-            return self._running(session, kind)
+        return self._store.ask(self._running, kind)
 
     def leases(self) -> builtins.list[LeasedWork]:
         """Return the work of this project that processes hold now.

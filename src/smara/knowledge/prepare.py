@@ -33,13 +33,13 @@ from smara.knowledge.models import (
 )
 from smara.knowledge.store import CHUNK, plain_evidence
 from smara.secrets import redact, redact_value
+from smara.secrets.redact import MAX_LINE_LENGTH, clean_line, clean_list
 
 MAX_CONTENT_LENGTH = 8_000
 MAX_QUOTE_LENGTH = 2_000
 MAX_EVIDENCE = 100
 MAX_ITEMS = 200
 MAX_PATH_LENGTH = 1_000
-_MAX_NAME_LENGTH = 200
 _MOST_NAMED = 8
 _COMMIT = regex(r"[0-9A-Za-z][0-9A-Za-z._/-]{3,127}")
 _TAINT = regex(r"[a-z][a-z_]{0,39}")
@@ -62,7 +62,7 @@ type.
 
 
 def clean_type(value: object) -> MemoryType:
-    return one_of(value, TYPES, "type")  # type: ignore[return-value]  # one of TYPES
+    return one_of(value, TYPES, "type")  # type: ignore[arg-type]  # one of TYPES
 
 
 def clean_content(content: object) -> str:
@@ -88,42 +88,9 @@ def clean_content(content: object) -> str:
     return redact(text).text
 
 
-def clean_line(value: object, what: str, longest: int = _MAX_NAME_LENGTH) -> str:
-    """One line of text that is not blank."""
-    if not isinstance(value, str) or not value.strip():
-        raise invalid(
-            f"{what} must be a text that is not blank; got {value!r}", "Give a few words.", what
-        )
-    line = " ".join(value.split())
-    if len(line) > longest:
-        raise invalid(
-            f"{what} has {len(line)} characters; at most {longest} are allowed", "Shorten it.", what
-        )
-    return redact(line).text
-
-
-def clean_optional(value: object, what: str, longest: int = _MAX_NAME_LENGTH) -> str | None:
+def clean_optional(value: object, what: str, longest: int = MAX_LINE_LENGTH) -> str | None:
     """Return one line of text, or None for an empty one."""
     return None if value is None or value == "" else clean_line(value, what, longest)[:longest]
-
-
-def clean_list(
-    values: object, what: str, longest: int = _MAX_NAME_LENGTH, of_paths: bool = False
-) -> tuple[str, ...]:
-    """Return lines or paths, each once, in the order given."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        kind = "paths" if of_paths else "texts"
-        problem = f"{what} must be a list of {kind}, not {type(values).__name__}"
-        raise invalid(problem, "Give a list.", what)
-    found = dict.fromkeys(
-        clean_path(value, what) if of_paths else clean_line(value, what, longest)
-        for value in values
-    )
-    if len(found) > MAX_ITEMS:
-        raise invalid(
-            f"{len(found)} {what} are too many", f"At most {MAX_ITEMS} are allowed.", what
-        )
-    return tuple(found)
 
 
 def plain_path(path: str) -> str:
@@ -292,7 +259,7 @@ def clean_work_unit(unit: WorkUnit | None) -> dict[str, Any] | None:
         )
     return {
         "methodology": clean_line(unit.methodology, "methodology"),
-        "hierarchy": list(clean_list(unit.hierarchy, "hierarchy")),
+        "hierarchy": list(clean_list(unit.hierarchy, "hierarchy", MAX_ITEMS)),
         "label": clean_optional(unit.label, "label") or "",
     }
 
@@ -342,9 +309,9 @@ _CLEAN: dict[str, Callable[[Any], Any]] = {
     "content": clean_content,
     "type": clean_type,
     "confidence": lambda value: clean_fraction(value, "confidence"),
-    "tags": lambda value: sorted(clean_list(value, "tags")),
-    "files": lambda value: list(clean_list(value, "files", of_paths=True)),
-    "modules": lambda value: list(clean_list(value, "modules")),
+    "tags": lambda value: sorted(clean_list(value, "tags", MAX_ITEMS)),
+    "files": lambda value: list(clean_list(value, "files", MAX_ITEMS, clean_path)),
+    "modules": lambda value: list(clean_list(value, "modules", MAX_ITEMS)),
     "scope": lambda value: one_of(value, SCOPES, "scope"),
     "visibility": lambda value: one_of(value, VISIBILITIES, "visibility"),
     "citation": lambda value: clean_optional(value, "citation", MAX_CITATION_LENGTH),
@@ -371,7 +338,7 @@ def clean_fields(given: Mapping[str, Any]) -> dict[str, Any]:
 def fields_of(new: NewMemory) -> dict[str, Any]:
     """Return a new memory as columns, without its trust."""
     kind = clean_type(new.type)
-    source: MemorySource = one_of(new.source, SOURCES, "source")  # type: ignore[assignment]  # one of SOURCES
+    source: MemorySource = one_of(new.source, SOURCES, "source")
     given = {name: getattr(new, name) for name in EDITABLE}
     given["scope"] = new.scope or KINDS[kind].scope
     if new.confidence is None:

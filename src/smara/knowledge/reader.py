@@ -50,6 +50,7 @@ from smara.knowledge.trust import (
     may_inject,
     trust_report,
 )
+from smara.secrets.redact import clean_line
 
 if TYPE_CHECKING:
     from smara.database.database import Session
@@ -114,13 +115,11 @@ class MemoryReader:
         Raises:
             NotFoundError: If no memory, or more than one, is called so.
         """
-        with self._store.database.read() as session:
-            return self._store.require(session, memory_id).memory
+        return self._store.ask(self._store.require, memory_id).memory
 
     def find(self, memory_id: str) -> TypedMemory | None:
         """Return a memory, or None if there is none of this id."""
-        with self._store.database.read() as session:
-            return self._store.find(session, memory_id)
+        return self._store.ask(self._store.find, memory_id)
 
     def list(
         self,
@@ -150,8 +149,7 @@ class MemoryReader:
         one_of(order, ORDERS, "order")
         where, values = self._filter(**filters)
         rest = f" AND {_STATE[state]}{where} ORDER BY {_ORDER[order]} LIMIT ? OFFSET ?"
-        with self._store.database.read() as session:
-            found = self._store.select(session, rest, (*values, limit + 1, offset))
+        found = self._store.ask(self._store.select, rest, (*values, limit + 1, offset))
         memories = tuple(stored.memory for stored in found[:limit])
         return MemoryPage(memories, offset + limit if len(found) > limit else None)
 
@@ -177,11 +175,7 @@ class MemoryReader:
             elif name in _KEYS:
                 is_path = name in ("file", "evidence_path")
                 condition = _WITH_KEY
-                key = (
-                    prepare.clean_path(value, name)
-                    if is_path
-                    else prepare.clean_line(value, name, 512)
-                )
+                key = prepare.clean_path(value, name) if is_path else clean_line(value, name, 512)
                 values += (_KEYS[name], to_storable(key))
             else:
                 raise InvalidInputError(f"Memories are not listed by {name}.", field=name)
@@ -419,8 +413,7 @@ class MemoryReader:
         Returns:
             The state of the code by memory id; memories that name no code are left out.
         """
-        with self._store.database.read() as session:
-            return self._freshness(session, [memory.id for memory in memories])
+        return self._store.ask(self._freshness, [memory.id for memory in memories])
 
     def _freshness(self, session: Session, ids: Sequence[str]) -> dict[str, Freshness]:
         numbers = self._store.numbers_of_ids(session, ids)
@@ -433,9 +426,7 @@ class MemoryReader:
         Returns:
             The decision, its reason, and if the memory may be told as an instruction.
         """
-        with self._store.database.read() as session:
-            level = self._store.state(session).trust_level
-        stale = self.staleness(memory)
+        level, stale = self._store.ask(self._store.state).trust_level, self.staleness(memory)
         worth = confidence_now(memory, self._journal.project.clock.now_ms(), *stale.telling_factors)
         return may_inject(memory, worth.value, level, is_gone=stale.is_gone)
 
@@ -497,8 +488,7 @@ class MemoryReader:
 
     def totals(self) -> MemoryTotals:
         """Return how many memories there are, and how many wait for review."""
-        with self._store.database.read() as session:
-            return self._store.totals(session)
+        return self._store.ask(self._store.totals)
 
     def export(self) -> Iterator[TypedMemory]:
         """Yield every memory, the oldest first, also the deprecated ones."""

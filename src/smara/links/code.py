@@ -102,8 +102,7 @@ class CodeUpkeep:
             paths: The files that changed; None for the whole tree.
         """
         with _forgive("anchors.upkeep_failed"):
-            with self._knowledge.database.read() as session:
-                tree = self._anchors.tree(session)
+            tree = self._knowledge.ask(self._anchors.tree)
             if tree is None or tree.root != root:
                 return
             if paths is None:

@@ -97,8 +97,7 @@ class VectorCache:
         if not self._is_used or not texts:
             return {}
         keys = {self._key(text): text for text in texts}
-        with self._store.database.read() as session:
-            found = self._store.cached(session, list(keys), self._clock.now_ms())
+        found = self._store.ask(self._store.cached, list(keys), self._clock.now_ms())
         return {keys[key]: vector for key, vector in found.items()}
 
     def put(self, vectors: Mapping[str, bytes]) -> None:

@@ -81,8 +81,7 @@ class Embeddings:
         if limit is not None and limit < 1:
             raise InvalidInputError(f"limit must be at least 1; got {limit}.")
         try:
-            with self._store.database.read() as session:
-                spaces = self._store.spaces(session)
+            spaces = self._store.ask(self._store.spaces)
             embedder, setting = self._embedders.own(spaces), self._embedders.in_force(spaces)
         except SmaraError as error:
             return EmbeddingProgress(stopped="unavailable", note=str(error))
@@ -242,8 +241,7 @@ class Embeddings:
 
     def is_begun(self) -> bool:
         """Return True if this project has vectors, or was meant to."""
-        with self._store.database.read() as session:
-            return bool(self._store.spaces(session))
+        return bool(self._store.ask(self._store.spaces))
 
     def problems(self) -> list[str]:
         """Return what is wrong with the vectors; reads all of them."""

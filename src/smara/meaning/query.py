@@ -274,8 +274,7 @@ class Meaning:
 
     def answering(self) -> tuple[Space | None, str]:
         """Return the space that answers now, and why; raises what opening raises."""
-        with self._store.database.read() as session:
-            spaces = self._store.spaces(session)
+        spaces = self._store.ask(self._store.spaces)
         own = self._embedders.own(spaces)
         return (
             (None, _OFF)

@@ -93,9 +93,8 @@ class EmbeddingWorker:
 
     def run(self, space: Space, embedder: Embedder, limits: EmbeddingLimits) -> EmbeddingProgress:
         """Embed what waits for a space within limits; return why it stopped."""
-        with self._store.database.read() as session:
-            if not self._pending.is_waiting(session, space.no):
-                return EmbeddingProgress(space.model_id, stopped="done")
+        if not self._store.ask(self._pending.is_waiting, space.no):
+            return EmbeddingProgress(space.model_id, stopped="done")
         progress = EmbeddingProgress(space.model_id)
         try:
             with self.hold(space) as heartbeat:
@@ -164,8 +163,7 @@ class EmbeddingWorker:
     def _progress(
         self, space: Space, tally: _EmbeddingTally, stopped: StopReason, note: str = ""
     ) -> EmbeddingProgress:
-        with self._store.database.read() as session:
-            waiting = self._store.count_waiting(session, space.no)
+        waiting = self._store.ask(self._store.count_waiting, space.no)
         return EmbeddingProgress(
             space.model_id,
             tally.embedded,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from smara.core.escape import from_storable
 from smara.core.ids import IdMaker
+from smara.core.startup.record import dataclass, field
 from smara.core.terms import pieces
 from smara.core.text import Analysis, analyze_chunks, words
 from smara.database.database import Session, marks, parts
@@ -50,15 +51,15 @@ ActiveTask = Callable[[Session, str, str | None, int], str | None]
 """
 
 
+@dataclass(eq=False)
 class Appender:
     """Writes prepared messages into one project."""
 
-    def __init__(self, store: MessageStore, new_id: IdMaker, active_task: ActiveTask) -> None:
-        self._store = store
-        self._new_id = new_id
-        self._active_task = active_task
-        self._met: set[str] = set()
-        """Words that are in the vocabulary of the store."""
+    store: MessageStore
+    new_id: IdMaker
+    active_task: ActiveTask
+    _met: set[str] = field(default_factory=set, init=False)
+    """Words that are in the vocabulary of the store."""
 
     def append(
         self,
@@ -89,17 +90,17 @@ class Appender:
         thread_id = thread_row[0]
         newest = max(now_ms if item.created_at is None else item.created_at for item in prepared)
         oldest = min(now_ms if item.created_at is None else item.created_at for item in prepared)
-        with self._store.database.write() as session:
-            stones = Tombstones(self._store.database, self._store.scope)
+        with self.store.database.write() as session:
+            stones = Tombstones(self.store.database, self.store.scope)
             if oldest <= stones.erased(session, "thread", [thread_id]).get(thread_id, oldest - 1):
                 raise InvalidInputError(
                     f"Thread {thread_id!r} was erased; what was said before that is not stored"
                     " again."
                 )
-            locked = self._store.lock_thread(session, thread_id, newest)
+            locked = self.store.lock_thread(session, thread_id, newest)
             if locked is None:
-                self._store.insert_thread(session, thread_row)
-                locked = self._store.lock_thread(session, thread_id, newest)
+                self.store.insert_thread(session, thread_row)
+                locked = self.store.lock_thread(session, thread_id, newest)
             if locked is None:
                 raise NotFoundError(
                     f"Thread {thread_id!r} vanished while it was written to. Try again."
@@ -113,7 +114,7 @@ class Appender:
                     thread_id=thread_id,
                 )
             by_client = self._repeated(session, thread_no, prepared, may_differ=may_differ)
-            task_id = self._active_task(session, metadata, session_id, now_ms)
+            task_id = self.active_task(session, metadata, session_id, now_ms)
             # A client id that comes twice in a batch is stored once.
             first_with = {item.client_id: at for at, item in reversed([*enumerate(prepared)])}
             fresh = [
@@ -143,9 +144,9 @@ class Appender:
 
     def reindex(self, session: Session, no: int, message: Message, packed: PreparedMessage) -> None:
         """Replace the index terms of a message that has grown."""
-        thread_no = self._store.thread_no(session, message.thread_id) or 0
+        thread_no = self.store.thread_no(session, message.thread_id) or 0
         before = analyze_chunks(message.raw_content)
-        self._store.database.fulltext.remove(session, no)
+        self.store.database.fulltext.remove(session, no)
         thread = (thread_no, message.thread_id, message.resource_id)
         self._index(session, thread, [(no, message.role, packed.chunks)])
         grown = (
@@ -154,7 +155,7 @@ class Appender:
             len(packed.chunks) - len(before),
             packed.term_count - sum(terms.length for terms in before),
         )
-        self._store.grow_thread(session, thread_no, grown)
+        self.store.grow_thread(session, thread_no, grown)
         self._add_words(session, [packed])
 
     def _repeated(
@@ -169,7 +170,7 @@ class Appender:
         found: dict[str | None, Message] = {}
         for part in parts(list(dict.fromkeys(given))):
             rest = f" AND m.thread_no = ? AND m.client_id IN ({marks(len(part))})"
-            rows = self._store.select(session, rest, (thread_no, *part))
+            rows = self.store.select(session, rest, (thread_no, *part))
             found.update((message.client_id, message) for _, message in rows)
         texts = {
             client_id: message.raw_content
@@ -199,13 +200,13 @@ class Appender:
         if not fresh:
             return []
         thread_no, thread_id, resource_id = thread
-        numbers = self._store.next_numbers(session, len(fresh))
+        numbers = self.store.next_numbers(session, len(fresh))
         messages: list[Message] = []
         rows: list[tuple[Any, ...]] = []
         for seq, (no, item) in enumerate(zip(numbers, fresh, strict=True), last_seq + 1):
             raw = from_storable(item.raw_content)
             message = Message(
-                id=self._new_id(),
+                id=self.new_id(),
                 thread_id=thread_id,
                 resource_id=resource_id,
                 seq=seq,
@@ -229,7 +230,7 @@ class Appender:
             rest = (item.term_count, item.client_id, item.task_id, message.created_at)
             rows.append((no, thread_no, seq, message.id, item.role, *content, *rest, item.metadata))
         session.run_many(
-            self._store.sql(
+            self.store.sql(
                 "INSERT INTO messages (project_no, no, thread_no, seq, id, role, raw_content, "
                 "parts, token_count,"
                 " token_method, term_count, client_id, task_id, created_at, metadata)"
@@ -245,7 +246,7 @@ class Appender:
             sum(len(item.chunks) for item in fresh),
             sum(item.term_count for item in fresh),
         )
-        self._store.grow_thread(session, thread_no, grown)
+        self.store.grow_thread(session, thread_no, grown)
         return messages
 
     def _index(
@@ -255,14 +256,14 @@ class Appender:
         records: Iterable[tuple[int, str, Sequence[Analysis]]],
     ) -> None:
         """Index messages of a thread: number, role and terms of each."""
-        self._store.database.fulltext.add(
+        self.store.database.fulltext.add(
             session,
             [
                 IndexRow(
                     row_of(no, chunk),
                     terms.prose,
                     terms.code,
-                    project_no=self._store.scope.project_no,
+                    project_no=self.store.scope.project_no,
                     thread_no=thread[0],
                     resource_id=thread[2],
                     role=role,
@@ -291,5 +292,5 @@ class Appender:
             if not (word in self._met and word.isascii() and word.isalpha())
         ]
         if fresh:
-            self._store.database.words.add(session, self._store.scope.project_no, fresh)
+            self.store.database.words.add(session, self.store.scope.project_no, fresh)
         return unmet.union(fresh)

@@ -245,15 +245,14 @@ class Compactions:
             NotFoundError: If there is no such thread.
         """
         thread_no, _ = self._thread(thread_id)
-        with self._store.database.read() as session:
-            rows = session.all(
-                self._store.sql(
-                    "SELECT no, level, start_seq, end_seq FROM compactions"
-                    " WHERE project_no = :project AND thread_no = ?"
-                    " AND undone_at IS NULL AND method = ? ORDER BY start_seq, no"
-                ),
-                (thread_no, method),
-            )
+        rows = self._store.ask(
+            self._store.rows,
+            "SELECT no, level, start_seq, end_seq FROM compactions"
+            " WHERE project_no = :project AND thread_no = ?"
+            " AND undone_at IS NULL AND method = ? ORDER BY start_seq, no",
+            thread_no,
+            method,
+        )
         better = []
         for no, level, first, last in rows:
             there = self._messages(thread_no, first, last)
@@ -293,13 +292,11 @@ class Compactions:
         return CompactionResult((*made, *folded), compacted, len(whole) - compacted)
 
     def _thread(self, thread_id: str) -> tuple[int, int]:
-        with self._store.database.read() as session:
-            row = session.one(
-                self._store.sql(
-                    "SELECT no, last_seq FROM threads WHERE project_no = :project AND id = ?"
-                ),
-                (require_id(thread_id, "thread_id"),),
-            )
+        row = self._store.ask(
+            self._store.row,
+            "SELECT no, last_seq FROM threads WHERE project_no = :project AND id = ?",
+            require_id(thread_id, "thread_id"),
+        )
         if row is None:
             raise NotFoundError(
                 f"There is no thread {thread_id!r} in this project.", thread_id=thread_id
@@ -320,29 +317,25 @@ class Compactions:
             inside = {seq for run in compacted for seq in run}
             whole = [seq for seq in range(1, last_seq + 1) if seq not in inside]
         else:
-            with self._store.database.read() as session:
-                row = session.one(
-                    self._store.sql(
-                        "SELECT max(end_seq) FROM compactions WHERE project_no = :project AND "
-                        "thread_no = ?"
-                    ),
-                    (thread_no,),
-                )
-            whole = range(((row[0] if row else None) or 0) + 1, last_seq + 1)
+            last = self._store.ask(
+                self._store.number,
+                "SELECT coalesce(max(end_seq), 0) FROM compactions"
+                " WHERE project_no = :project AND thread_no = ?",
+                thread_no,
+            )
+            whole = range(last + 1, last_seq + 1)
         due = whole[: max(0, len(whole) - keep)] if keep else whole
         return whole, runs_due(due, after_messages, self._run_messages)
 
     def _in_force(self, thread_no: int) -> list[tuple[int, int, int]]:
         """Return (level, first, last) of the compactions that are shown, oldest first."""
-        with self._store.database.read() as session:
-            rows = session.all(
-                self._store.sql(
-                    "SELECT level, start_seq, end_seq FROM compactions WHERE project_no = "
-                    ":project AND thread_no = ?"
-                    " AND parent_no IS NULL AND undone_at IS NULL ORDER BY start_seq"
-                ),
-                (thread_no,),
-            )
+        rows = self._store.ask(
+            self._store.rows,
+            "SELECT level, start_seq, end_seq FROM compactions WHERE project_no = "
+            ":project AND thread_no = ?"
+            " AND parent_no IS NULL AND undone_at IS NULL ORDER BY start_seq",
+            thread_no,
+        )
         return [(int(row[0]), int(row[1]), int(row[2])) for row in rows]
 
     def _folds(self, thread_no: int, last_seq: int, undone_too: bool) -> list[tuple[int, int]]:
@@ -354,15 +347,13 @@ class Compactions:
         due = folds_due(level_1, last_seq, self._archive_after_messages)
         if undone_too or not due:
             return due
-        with self._store.database.read() as session:
-            rows = session.all(
-                self._store.sql(
-                    "SELECT start_seq, end_seq FROM compactions WHERE project_no = :project AND "
-                    "thread_no = ?"
-                    " AND level = 2 AND undone_at IS NOT NULL"
-                ),
-                (thread_no,),
-            )
+        rows = self._store.ask(
+            self._store.rows,
+            "SELECT start_seq, end_seq FROM compactions WHERE project_no = :project AND "
+            "thread_no = ?"
+            " AND level = 2 AND undone_at IS NOT NULL",
+            thread_no,
+        )
         undone = {(int(row[0]), int(row[1])) for row in rows}
         return [stretch for stretch in due if stretch not in undone]
 
@@ -454,8 +445,9 @@ class Compactions:
             )
 
     def _messages(self, thread_no: int, first: int, last: int) -> list[Message]:
-        with self._store.database.read() as session:
-            return self._store.between(session, thread_no, first - 1, last + 1, last - first + 1)
+        return self._store.ask(
+            self._store.between, thread_no, first - 1, last + 1, last - first + 1
+        )
 
     def _make(
         self, stretch: tuple[int, int], messages: Sequence[Message], level: int
@@ -484,16 +476,14 @@ class Compactions:
         Returns:
             The compactions with their levels and states.
         """
-        with self._store.database.read() as session:
-            rows = session.all(
-                self._store.sql(
-                    f"SELECT {_COLUMNS} FROM compactions WHERE project_no = :project AND "
-                    "thread_no ="
-                    " (SELECT no FROM threads WHERE project_no = :project AND id = ?) ORDER BY "
-                    "start_seq, no"
-                ),
-                (require_id(thread_id, "thread_id"),),
-            )
+        rows = self._store.ask(
+            self._store.rows,
+            f"SELECT {_COLUMNS} FROM compactions WHERE project_no = :project AND "
+            "thread_no ="
+            " (SELECT no FROM threads WHERE project_no = :project AND id = ?) ORDER BY "
+            "start_seq, no",
+            require_id(thread_id, "thread_id"),
+        )
         return [compaction_of(row) for row in rows]
 
     def undo(self, compaction_id: str) -> Compaction:

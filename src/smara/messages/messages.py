@@ -243,15 +243,14 @@ class Messages:
         Returns:
             The ids of messages that the thread holds.
         """
-        with self._store.database.read() as session:
-            rows = self._store.rows(
-                session,
-                "SELECT client_id FROM messages WHERE project_no = :project AND thread_no ="
-                " (SELECT no FROM threads WHERE project_no = :project AND id = ?)"
-                " AND client_id IN (:some)",
-                thread_id,
-                some=client_ids,
-            )
+        rows = self._store.ask(
+            self._store.rows,
+            "SELECT client_id FROM messages WHERE project_no = :project AND thread_no ="
+            " (SELECT no FROM threads WHERE project_no = :project AND id = ?)"
+            " AND client_id IN (:some)",
+            thread_id,
+            some=client_ids,
+        )
         return {str(row[0]) for row in rows}
 
     def get(self, message_id: str) -> Message:
@@ -284,8 +283,7 @@ class Messages:
         Returns:
             The message, or ``None`` if there is none of this id.
         """
-        with self._store.database.read() as session:
-            found = self._store.find_message(session, message_id)
+        found = self._store.ask(self._store.find_message, message_id)
         return found[1] if found else None
 
     def list(

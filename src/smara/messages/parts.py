@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from smara.core.validate import one_of
 from smara.errors import InvalidInputError
 from smara.messages.models import PART_TYPES, Part, Pointer, plain
 
@@ -31,10 +32,7 @@ def parts_of(content: str | Sequence[Part] | Sequence[Mapping[str, Any]]) -> tup
     found: list[Part] = []
     for given in content:
         part = given if isinstance(given, Part) else _part_from(given)
-        if part.type not in PART_TYPES:
-            raise InvalidInputError(
-                f"a part's type must be one of {', '.join(PART_TYPES)}; got {part.type!r}."
-            )
+        one_of(part.type, PART_TYPES, "a part's type")
         if not isinstance(part.text, str):
             raise InvalidInputError(
                 f"a part's text must be a string, not {type(part.text).__name__}."

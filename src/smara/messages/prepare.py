@@ -14,6 +14,7 @@ from smara.core.escape import from_storable, to_storable
 from smara.core.scope import require_id
 from smara.core.text import Analysis, analyze_chunks
 from smara.core.tokens import TokenCounter
+from smara.core.validate import one_of
 from smara.errors import InvalidInputError
 from smara.messages.models import ROLES, NewMessage, Part, Role
 from smara.messages.parts import pack, parts_of
@@ -106,10 +107,7 @@ def prepare(
 
 def _draft(message: NewMessage, max_bytes: int) -> PreparedMessage:
     """Return a message without its secrets, not yet counted and analyzed."""
-    if message.role not in ROLES:
-        raise InvalidInputError(
-            f"role must be one of {', '.join(ROLES)}; got {message.role!r}.", role=message.role
-        )
+    one_of(message.role, ROLES, "role")
     parts = redact_parts(parts_of(message.content))
     raw, layout = pack(parts)
     size = len(raw) if raw.isascii() else len(raw.encode("utf-8", "replace"))

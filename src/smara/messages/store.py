@@ -146,15 +146,8 @@ class MessageStore(ProjectStore):
         return thread_of(row) if row else None
 
     def threads_by_numbers(self, session: Session, numbers: Sequence[int]) -> dict[int, Thread]:
-        if not numbers:
-            return {}
-        rows = session.all(
-            self.sql(
-                f"SELECT {THREAD_COLUMNS}, no FROM threads"
-                f" WHERE project_no = :project AND no IN ({marks(len(numbers))})"
-            ),
-            numbers,
-        )
+        statement = f"SELECT {THREAD_COLUMNS}, no FROM threads WHERE project_no = :project"
+        rows = self.rows(session, f"{statement} AND no IN (:some)", some=numbers)
         return {row[10]: thread_of(row) for row in rows}
 
     # messages

@@ -9,9 +9,9 @@ from typing import Any, get_args
 from smara.core.clock import check_time
 from smara.core.escape import to_storable
 from smara.core.scope import is_id, lookup_id, require_id
-from smara.core.validate import precondition
+from smara.core.validate import one_of, precondition
 from smara.database.projects import ProjectContext
-from smara.errors import ConflictError, InvalidInputError, NotFoundError
+from smara.errors import ConflictError, NotFoundError
 from smara.messages.models import NewThread, Thread, ThreadKind
 from smara.messages.store import THREAD_COLUMNS, MessageStore, thread_of
 from smara.secrets import redact
@@ -120,10 +120,7 @@ class Threads:
         Raises:
             InvalidInputError: If a value is impossible.
         """
-        if new.kind not in get_args(ThreadKind):
-            raise InvalidInputError(
-                f"kind must be one of {', '.join(get_args(ThreadKind))}; got {new.kind!r}."
-            )
+        one_of(new.kind, get_args(ThreadKind), "kind")
         created_at = check_time(new.created_at)
         if created_at is None:
             created_at = self._project.clock.now_ms()
@@ -185,8 +182,7 @@ class Threads:
         """
         if not is_id(thread_id):
             return None
-        with self._store.database.read() as session:
-            return self._store.find_thread(session, require_id(thread_id, "thread_id"))
+        return self._store.ask(self._store.find_thread, require_id(thread_id, "thread_id"))
 
     def list(
         self,
@@ -214,14 +210,14 @@ class Threads:
         }  # fmt: skip
         values = {column: value for column, value in given.items() if value is not None}
         where = "".join(f" AND {column} = ?" for column in values)
-        with self._store.database.read() as session:
-            rows = session.all(
-                self._store.sql(
-                    f"SELECT {THREAD_COLUMNS} FROM threads WHERE project_no = :project{where}"
-                    " ORDER BY updated_at DESC, no DESC LIMIT ? OFFSET ?"
-                ),
-                (*values.values(), 2**31 - 1 if limit is None else limit, offset),
-            )
+        rows = self._store.ask(
+            self._store.rows,
+            f"SELECT {THREAD_COLUMNS} FROM threads WHERE project_no = :project{where}"
+            " ORDER BY updated_at DESC, no DESC LIMIT ? OFFSET ?",
+            *values.values(),
+            2**31 - 1 if limit is None else limit,
+            offset,
+        )
         return [thread_of(row) for row in rows]
 
     def beginning(self, start: str) -> builtins.list[str]:
@@ -233,14 +229,13 @@ class Threads:
         Returns:
             The ids in their order.
         """
-        with self._store.database.read() as session:
-            rows = session.all(
-                self._store.sql(
-                    "SELECT id FROM threads WHERE project_no = :project AND substr(id, 1, ?) = ?"
-                    " ORDER BY id"
-                ),
-                (len(start), start),
-            )
+        rows = self._store.ask(
+            self._store.rows,
+            "SELECT id FROM threads WHERE project_no = :project AND substr(id, 1, ?) = ?"
+            " ORDER BY id",
+            len(start),
+            start,
+        )
         return [str(row[0]) for row in rows]
 
     def update(
@@ -284,16 +279,14 @@ class Threads:
             The counts as ``threads``, ``messages``, ``tokens``, ``resources`` and ``subagents``,
             which are among the threads.
         """
-        with self._store.database.read() as session:
-            row = session.one(
-                self._store.sql(
-                    "SELECT count(*), coalesce(sum(last_seq), 0), coalesce(sum(tokens), 0), "
-                    "count(DISTINCT resource_id), count(CASE WHEN kind = 'subagent' THEN 1 END)"
-                    " FROM threads WHERE project_no = :project"
-                )
-            ) or (0, 0, 0, 0, 0)
+        counts = self._store.ask(
+            self._store.row,
+            "SELECT count(*), coalesce(sum(last_seq), 0), coalesce(sum(tokens), 0), "
+            "count(DISTINCT resource_id), count(CASE WHEN kind = 'subagent' THEN 1 END)"
+            " FROM threads WHERE project_no = :project",
+        )
         names = ("threads", "messages", "tokens", "resources", "subagents")
-        return dict(zip(names, map(int, row), strict=True))
+        return dict(zip(names, map(int, counts or (0, 0, 0, 0, 0)), strict=True))
 
 
 def _clean_title(title: str | None) -> str | None:

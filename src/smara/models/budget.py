@@ -328,8 +328,7 @@ class ModelBudget:
 
         A call under way counts at its most.
         """
-        with self._store.database.read() as session:
-            return self._store.spent(session, self._clock.now_ms() - window_ms)
+        return self._store.ask(self._store.spent, self._clock.now_ms() - window_ms)
 
     def remaining(self) -> list[Remaining]:
         """Return what is left of each limit."""

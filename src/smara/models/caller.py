@@ -268,8 +268,7 @@ class Models:
 
     def find_pause(self) -> Pause | None:
         """Return why models are paused, or ``None``."""
-        with self._store.database.read() as session:
-            return self._store.find_pause(session)
+        return self._store.ask(self._store.find_pause)
 
     def spent(self, window_ms: int = HOUR_MS) -> WindowUsage:
         """Return what models used recently, in all projects of this store.
@@ -291,8 +290,7 @@ class Models:
         Args:
             limit: The most calls to return.
         """
-        with self._store.database.read() as session:
-            return self._store.list(session, limit, self._clock.now_ms())
+        return self._store.ask(self._store.list, limit, self._clock.now_ms())
 
     def status(self) -> dict[str, Any]:
         """Return the models, their switch and their usage, for ``smara status``."""

@@ -20,6 +20,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from smara.core.clock import SystemClock
 from smara.core.deadline import Abort, run_within
 from smara.core.startup.record import dataclass
+from smara.core.validate import no_constant
 from smara.errors import BadReplyError, ConfigError
 from smara.models import failures
 
@@ -124,11 +125,8 @@ def _read(answer: _Answer, model: str, most_bytes: int, advice: Mapping[str, str
             may_be_billed=True,
         )
 
-    def refuse_constant(name: str) -> None:
-        raise ValueError(f"{name} is no number of JSON")
-
     try:
-        body = json.loads(answer.content, parse_constant=None if is_refusal else refuse_constant)
+        body = json.loads(answer.content, parse_constant=None if is_refusal else no_constant)
     except (ValueError, RecursionError) as error:
         if not is_refusal:
             raise failures.unreadable(model, f"{type(error).__name__}: {error}") from None

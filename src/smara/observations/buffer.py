@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from smara.core import log
+from smara.core.startup.record import dataclass
 from smara.database.database import Session, marks, parts
 from smara.errors import LeaseLostError
 from smara.observations.models import Observation
@@ -37,18 +38,18 @@ class BufferedReflection(NamedTuple):
 _COLUMNS = ", ".join(BufferedReflection._fields)
 
 
+@dataclass(frozen=True, eq=False)
 class BufferedReflections:
     """The buffered reflections of one project.
 
     Every change is part of the caller's transaction.
     """
 
-    def __init__(self, store: ObservationStore) -> None:
-        self._store = store
+    store: ObservationStore
 
     def find(self, session: Session, record_no: int) -> BufferedReflection | None:
         row = session.one(
-            self._store.sql(
+            self.store.sql(
                 f"SELECT {_COLUMNS}"
                 " FROM buffered_reflections WHERE project_no = :project AND record_no = ?"
             ),
@@ -66,7 +67,7 @@ class BufferedReflections:
         return sorted(
             row
             for part in parts(buffered.sources)
-            for row in self._store.select(
+            for row in self.store.select(
                 session,
                 f" AND o.record_no = ? AND o.state = 'active' AND o.no IN ({marks(len(part))})",
                 (buffered.record_no, *part),
@@ -76,7 +77,7 @@ class BufferedReflections:
     def sources_of(self, session: Session, note_id: str) -> list[tuple[int, Observation]]:
         """Return the observations that a buffered note's reflection replaces, oldest first."""
         row = session.one(
-            self._store.sql(
+            self.store.sql(
                 "SELECT record_no FROM observations WHERE project_no = :project AND id = ?"
             ),
             (note_id,),
@@ -100,7 +101,7 @@ class BufferedReflections:
         Raises:
             LeaseLostError: What it stands for has changed while it was thought.
         """
-        self._store.add(session, rows)
+        self.store.add(session, rows)
         numbers = tuple(sorted(no for no, _ in sources))
         tokens = sum(row.tokens for _, row in sources)
         new = BufferedReflection(
@@ -120,7 +121,7 @@ class BufferedReflections:
             )
         notes = self._notes(session, new)
         session.run(
-            self._store.sql(
+            self.store.sql(
                 "INSERT INTO buffered_reflections (project_no, record_no, generation, sources, "
                 "source_tokens, notes,"
                 f" tokens, digest, created_at) VALUES (:project, {marks(8)})"
@@ -146,11 +147,11 @@ class BufferedReflections:
 
     def activate(self, session: Session, buffered: BufferedReflection) -> None:
         """Show it in the place of what it stands for."""
-        self._store.mark_reflected(
+        self.store.mark_reflected(
             session, buffered.record_no, buffered.sources, generation=buffered.generation
         )
         session.run(
-            self._store.sql(
+            self.store.sql(
                 "UPDATE observations SET state = 'active' WHERE project_no = :project AND "
                 "record_no = ?"
                 " AND kind = 'reflection' AND state = 'buffered'"
@@ -162,9 +163,9 @@ class BufferedReflections:
     def remove(self, session: Session, buffered: BufferedReflection) -> None:
         """Remove it with its notes; its sources stay as they are."""
         numbers = [no for no, _ in self._notes(session, buffered)]
-        self._store.database.records.remove(session, "observation", numbers)
+        self.store.database.records.remove(session, "observation", numbers)
         session.run(
-            self._store.sql(
+            self.store.sql(
                 "DELETE FROM observations WHERE project_no = :project AND record_no = ?"
                 " AND kind = 'reflection' AND state = 'buffered'"
             ),
@@ -180,7 +181,7 @@ class BufferedReflections:
             "was; another is made."
         )
         key = FailureKey(buffered.record_no, 0, OPERATION, first_seq=buffered.generation)
-        self._store.put_failure(
+        self.store.put_failure(
             session, key, code=CODE, message=message, now_ms=now_ms, is_dead=True
         )
         log.warning("reflections.dropped", generation=buffered.generation, why=why)
@@ -192,11 +193,11 @@ class BufferedReflections:
         rest = (
             " AND o.record_no = ? AND o.kind = 'reflection' AND o.state = 'buffered' ORDER BY o.no"
         )
-        return self._store.select(session, rest, (buffered.record_no,))
+        return self.store.select(session, rest, (buffered.record_no,))
 
     def _forget(self, session: Session, buffered: BufferedReflection) -> None:
         session.run(
-            self._store.sql(
+            self.store.sql(
                 "DELETE FROM buffered_reflections WHERE project_no = :project AND record_no = ?"
             ),
             (buffered.record_no,),

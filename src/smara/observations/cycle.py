@@ -207,8 +207,7 @@ class ObservationCycle(LeasedCycle):
         )
 
     def _state(self, place: RecordKey) -> dict[str, Any]:
-        with self._store.database.read() as session:
-            record, cursors = self.cursors(session, place, is_pending_only=False)
+        record, cursors = self._store.ask(self.cursors, place, is_pending_only=False)
         return {
             "threads": {
                 cursor.thread_id: {
@@ -247,8 +246,8 @@ class ObservationCycle(LeasedCycle):
                 self._activate_all(place, lease, is_alone)
             threads = [place.thread_id]
             if place.scope == "resource" and not is_alone:
-                with self._store.database.read() as session:
-                    threads = [cursor.thread_id for cursor in self.cursors(session, place)[1]]
+                cursors = self._store.ask(self.cursors, place)[1]
+                threads = [cursor.thread_id for cursor in cursors]
             done = CycleOutcome(action, True)
             for thread_id in threads:
                 while job := self._next_job(

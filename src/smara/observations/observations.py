@@ -11,8 +11,8 @@ from collections.abc import Callable
 from smara.core.background import Background
 from smara.core.scope import require_id
 from smara.core.startup.record import dataclass
+from smara.core.validate import one_of
 from smara.database.projects import ProjectContext
-from smara.errors import InvalidInputError
 from smara.messages.compaction import CompactionResult, Compactions, OfflineSummarizer
 from smara.messages.messages import Messages
 from smara.messages.store import MessageStore
@@ -91,7 +91,11 @@ class Observations(ObservationReader):
             return _OFF
         place = self.place(thread_id)
         return self._cycle.observe(
-            place, check_mode(mode), is_buffered=False, retain_tokens=retain_tokens, is_now=is_now
+            place,
+            one_of(mode, MODES, "mode"),
+            is_buffered=False,
+            retain_tokens=retain_tokens,
+            is_now=is_now,
         )
 
     def buffer(
@@ -114,7 +118,7 @@ class Observations(ObservationReader):
         if not self._is_writing:
             return _OFF
         return self._cycle.observe(
-            self.place(thread_id), check_mode(mode), is_buffered=True, is_now=is_now
+            self.place(thread_id), one_of(mode, MODES, "mode"), is_buffered=True, is_now=is_now
         )
 
     def activate(
@@ -136,7 +140,9 @@ class Observations(ObservationReader):
         """
         if not self._is_writing:
             return _OFF
-        return self._cycle.activate(self.place(thread_id), check_mode(mode), is_forced=is_forced)
+        return self._cycle.activate(
+            self.place(thread_id), one_of(mode, MODES, "mode"), is_forced=is_forced
+        )
 
     def reflect(
         self, thread_id: str, *, is_forced: bool = False, is_buffered: bool = False
@@ -202,7 +208,9 @@ class Observations(ObservationReader):
         if not self._is_writing:
             return _OFF
         place, before = self.place(thread_id), self.observed_seq(thread_id)
-        outcome = self._cycle.observe(place, check_mode(mode), is_buffered=False, is_alone=True)
+        outcome = self._cycle.observe(
+            place, one_of(mode, MODES, "mode"), is_buffered=False, is_alone=True
+        )
         if self.observed_seq(thread_id) > before:
             self._cycle.retain(thread_id, mode)
         self.activate_reflection(thread_id, is_early=True)
@@ -237,7 +245,7 @@ class Observations(ObservationReader):
         Raises:
             InvalidInputError: There is no such mode.
         """
-        return self._limits_for(check_mode(mode))
+        return self._limits_for(one_of(mode, MODES, "mode"))
 
     def planned(self, thread_id: str, *, mode: AgentMode = "default") -> ObservationPlan:
         """Return what the pending tokens call for; start nothing.
@@ -321,13 +329,6 @@ class Observations(ObservationReader):
             False if something was still running when the time was over.
         """
         return self._background.settled(timeout_seconds)
-
-
-def check_mode(mode: AgentMode) -> AgentMode:
-    """Return a mode if it exists."""
-    if mode not in MODES:
-        raise InvalidInputError(f"mode must be one of {', '.join(MODES)}; got {mode!r}.")
-    return mode
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,10 @@ from typing import Any
 from smara.core import log
 from smara.core.freshness import Freshness
 from smara.core.scope import require_id
+from smara.core.validate import one_of
 from smara.database.database import Session, marks
 from smara.database.projects import ProjectContext
-from smara.errors import InvalidInputError, NotFoundError, SmaraError
+from smara.errors import NotFoundError, SmaraError
 from smara.messages.models import Message
 from smara.messages.store import MessageStore
 from smara.messages.threads import Threads
@@ -100,8 +101,7 @@ class ObservationReader:
             and self._threads.find(require_id(thread_id, "thread_id")) is None
         ):
             return PendingTokens(0, 0)
-        with self._store.database.read() as session:
-            return self._cycle.pending(session, self.place(thread_id))
+        return self._store.ask(self._cycle.pending, self.place(thread_id))
 
     def record(self, thread_id: str, resource_id: str | None = None) -> ObservationRecord | None:
         """Return the record of a thread's scope; None before the first observation.
@@ -116,8 +116,9 @@ class ObservationReader:
         Raises:
             NotFoundError: The project has no such thread.
         """
-        with self._store.database.read() as session:
-            found = self._store.find_record(session, self.place(thread_id, resource_id).lookup_key)
+        found = self._store.ask(
+            self._store.find_record, self.place(thread_id, resource_id).lookup_key
+        )
         return found.record if found else None
 
     def active(self, thread_id: str, resource_id: str | None = None) -> builtins.list[Observation]:
@@ -266,8 +267,8 @@ class ObservationReader:
         Raises:
             InvalidInputError: There is no such state.
         """
-        if state is not None and state not in STATES:
-            raise InvalidInputError(f"state must be one of {', '.join(STATES)}; got {state!r}.")
+        if state is not None:
+            one_of(state, STATES, "state")
         conditions = [
             ("o.state = ?", state),
             ("o.category = ?", category),
@@ -280,14 +281,12 @@ class ObservationReader:
         ]
         given = [(condition, value) for condition, value in conditions if value is not None]
         rest = "".join(f" AND {condition}" for condition, _ in given)
-        with self._store.database.read() as session:
-            rows = self._store.select(
-                session,
-                # Without the sign an index by time would be walked for the few of a thread.
-                f"{rest} ORDER BY {'+' if thread_id else ''}o.said_at DESC, o.no DESC"
-                " LIMIT ? OFFSET ?",
-                (*(value for _, value in given), limit, offset),
-            )
+        rows = self._store.ask(
+            self._store.select,
+            # Without the sign an index by time would be walked for the few of a thread.
+            f"{rest} ORDER BY {'+' if thread_id else ''}o.said_at DESC, o.no DESC LIMIT ? OFFSET ?",
+            (*(value for _, value in given), limit, offset),
+        )
         return [row for _, row in rows]
 
     def get(self, observation_id: str) -> Observation:
@@ -305,8 +304,7 @@ class ObservationReader:
         wanted_id = require_id(observation_id, "observation_id")
         kind, _, end = wanted_id.rpartition("-")
         where, value = ("substr(o.id, 29)", end) if kind == "o" else ("o.id", wanted_id)
-        with self._store.database.read() as session:
-            rows = self._store.select(session, f" AND {where} = ?", (value,))
+        rows = self._store.ask(self._store.select, f" AND {where} = ?", (value,))
         if len(rows) != 1:
             raise NotFoundError(
                 f"There is no observation {wanted_id!r} in this project. `smara observations list` "
@@ -407,8 +405,7 @@ class ObservationReader:
         Returns:
             The values of each batch by the name of their extractor.
         """
-        with self._store.database.read() as session:
-            return self._store.extracted(session, thread_id, limit)
+        return self._store.ask(self._store.extracted, thread_id, limit)
 
     def failures(self, *, limit: int = 50) -> builtins.list[ObservationFailure]:
         """Return what went wrong and is tried again or was given up.
@@ -419,8 +416,7 @@ class ObservationReader:
         Returns:
             The failures, newest first.
         """
-        with self._store.database.read() as session:
-            return self._store.failures(session, limit)
+        return self._store.ask(self._store.failures, limit)
 
     def warnings(self, observation_id: str) -> tuple[str, ...]:
         """Return what was left out where an observation was made, and why.
@@ -434,8 +430,9 @@ class ObservationReader:
         Raises:
             InvalidInputError: The id is not one.
         """
-        with self._store.database.read() as session:
-            return self._store.warnings_of(session, require_id(observation_id, "observation_id"))
+        return self._store.ask(
+            self._store.warnings_of, require_id(observation_id, "observation_id")
+        )
 
     def warned(self, *, limit: int = 50) -> builtins.list[ObservationWarning]:
         """Return where something was left out or done without the model.
@@ -446,8 +443,7 @@ class ObservationReader:
         Returns:
             The warnings by run of messages, newest first.
         """
-        with self._store.database.read() as session:
-            return self._store.warned(session, limit)
+        return self._store.ask(self._store.warned, limit)
 
     def status(self, thread_id: str) -> dict[str, Any]:
         """Return how far a thread is observed, in numbers.

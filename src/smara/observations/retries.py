@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from smara.core import log
 from smara.core.clock import Clock
+from smara.core.startup.record import dataclass
 from smara.database.database import Session
 from smara.errors import (
     BadReplyError,
@@ -77,41 +78,41 @@ class OutageGate:
     closed: tuple[float, Outage] | None = None
 
 
+@dataclass(frozen=True, eq=False)
 class FailureLog:
     """The failures of jobs, and when each is tried again.
 
     Safe to use from several threads.
     """
 
-    def __init__(self, clock: Clock, store: ObservationStore, gate: OutageGate) -> None:
-        self._clock = clock
-        self._store = store
-        self._gate = gate
+    clock: Clock
+    store: ObservationStore
+    gate: OutageGate
 
     def look_up(self, job: FailureKey) -> tuple[ObservationFailure | None, Outage | None]:
         """Return a job's past failure, and the outage waited for."""
-        now = self._clock.now_ms()
-        with self._store.database.read() as session:
-            failure = self._store.failure(session, job)
-            outage = self._store.failure(session, outage_of(job))
+        now = self.clock.now_ms()
+        with self.store.database.read() as session:
+            failure = self.store.failure(session, job)
+            outage = self.store.failure(session, outage_of(job))
         if outage is not None:
             is_waiting = outage.retry_at > now
             return failure, Outage(outage.code, outage.message) if is_waiting else None
-        until, shared = self._gate.closed or (0.0, None)
-        return failure, shared if until > self._clock.monotonic() else None
+        until, shared = self.gate.closed or (0.0, None)
+        return failure, shared if until > self.clock.monotonic() else None
 
     def record(self, job: FailureKey, error: SmaraError) -> None:
         """Record what went wrong and when to try again.
 
         Trouble with the database is logged: it must not hide the first trouble.
         """
-        now, is_out = self._clock.now_ms(), is_outage(error)
+        now, is_out = self.clock.now_ms(), is_outage(error)
         log.warning("observations.failed", code=error.code, outage=is_out)
         if isinstance(error, ModelUnavailableError):  # other outages fail at once, at no cost
             outage = Outage(error.code, str(error))
-            self._gate.closed = (self._clock.monotonic() + OTHERS_WAIT_SECONDS, outage)
+            self.gate.closed = (self.clock.monotonic() + OTHERS_WAIT_SECONDS, outage)
         elif not is_out:  # it did answer, so it can be reached
-            self._gate.closed = None
+            self.gate.closed = None
         key = outage_of(job) if is_out else job
         # How many seconds the server, or the budget, wants to be left alone.
         seconds, opens_at = error.facts.get("retry_after_seconds"), error.facts.get("opens_at")
@@ -119,8 +120,8 @@ class FailureLog:
             seconds = max(0.0, (opens_at - now) / 1000)
         pause = float(seconds) if is_out and isinstance(seconds, int | float) else None
         try:
-            with self._store.database.write() as session:
-                self._store.put_failure(
+            with self.store.database.write() as session:
+                self.store.put_failure(
                     session,
                     key,
                     code=error.code,
@@ -129,15 +130,15 @@ class FailureLog:
                     wait_ms=partial(retry_wait_ms, asked_seconds=pause),
                 )
                 if not is_out:
-                    self._store.clear_failure(session, outage_of(job))
+                    self.store.clear_failure(session, outage_of(job))
         except DatabaseError as trouble:
             log.warning("observations.failure_not_recorded", error=trouble.code)
 
     def overcome(self, session: Session, job: FailureKey) -> None:
         """Forget what failed before: the model has answered for this job."""
-        self._store.clear_failure(session, job)
-        self._store.clear_failure(session, outage_of(job))
-        self._gate.closed = None
+        self.store.clear_failure(session, job)
+        self.store.clear_failure(session, outage_of(job))
+        self.gate.closed = None
 
 
 def outage_of(job: FailureKey) -> FailureKey:

@@ -93,11 +93,11 @@ class ObservationStore(ProjectStore):
 
     def find_record(self, session: Session, lookup_key: str) -> StoredRecord | None:
         """Return the record with a lookup key, or None."""
-        row = self._one(
+        row = self.row(
             session,
             f"SELECT {_RECORD} FROM observation_records r LEFT JOIN threads h ON h.no ="
             " r.thread_no WHERE r.project_no = :project AND r.lookup_key = ?",
-            (lookup_key,),
+            lookup_key,
         )
         return StoredRecord(int(row[0]), ObservationRecord(*row[1:])) if row else None
 
@@ -123,12 +123,6 @@ class ObservationStore(ProjectStore):
         if record is None:  # it was just made
             raise AssertionError(f"no record {place.lookup_key}")
         return record
-
-    def _one(self, session: Session, text: str, values: Sequence[Any] = ()) -> Row | None:
-        return session.one(self.sql(text), values)
-
-    def _run(self, session: Session, text: str, values: Sequence[Any] = ()) -> int:
-        return session.run(self.sql(text), values)
 
     def _insert(
         self, session: Session, table: str, *rows: Mapping[str, Any], rest: str = ""
@@ -171,10 +165,11 @@ class ObservationStore(ProjectStore):
         if generation is not None:
             changes |= {"generation = ?": generation, "last_reflected_at = ?": now_ms}
         columns = ", ".join(changes)
-        self._run(
+        self.run(
             session,
             f"UPDATE observation_records SET {columns} WHERE project_no = :project AND no = ?",
-            (*changes.values(), record_no),
+            *changes.values(),
+            record_no,
         )
 
     def thread_records(self, session: Session, resource_id: str) -> list[tuple[int, int, int]]:
@@ -189,20 +184,22 @@ class ObservationStore(ProjectStore):
 
     def move_thread(self, session: Session, thread_no: int, from_no: int, to_no: int) -> int | None:
         """Move a thread to another record; None if it is there already."""
-        there = self._one(
+        there = self.row(
             session,
             "SELECT 1 FROM observation_cursors WHERE project_no = :project AND record_no = ? AND"
             " thread_no = ?",
-            (to_no, thread_no),
+            to_no,
+            thread_no,
         )
         if there is not None:
             return None
         moved = 0
         for name in ("observation_batches", "observation_cursors", "observations"):
-            moved = self._run(
+            moved = self.run(
                 session,
                 f"UPDATE {name} SET record_no = ? WHERE project_no = :project AND record_no = ?",
-                (to_no, from_no),
+                to_no,
+                from_no,
             )
         return moved
 
@@ -261,13 +258,12 @@ class ObservationStore(ProjectStore):
     def add_batch(self, session: Session, **values: Any) -> int:
         """Insert a batch by column name; return its number."""
         columns = ", ".join(values)
-        row = self._one(
+        return self.number(
             session,
             f"INSERT INTO observation_batches (project_no, {columns}) VALUES (:project,"
             f" {marks(len(values))}) RETURNING no",
-            list(values.values()),
+            *values.values(),
         )
-        return int(row[0]) if row else 0
 
     def buffered_batches(
         self, session: Session, record_no: int, thread_no: int
@@ -306,11 +302,11 @@ class ObservationStore(ProjectStore):
 
     def warnings_of(self, session: Session, observation_id: str) -> tuple[str, ...]:
         """Return what was left out of an observation's batch."""
-        row = self._one(
+        row = self.row(
             session,
             "SELECT b.warnings FROM observations o JOIN observation_batches b ON b.no = o.batch_no"
             " WHERE o.project_no = :project AND o.id = ?",
-            (observation_id,),
+            observation_id,
         )
         return tuple(from_storable(each) for each in json.loads(row[0])) if row else ()
 
@@ -336,17 +332,17 @@ class ObservationStore(ProjectStore):
 
     def activate_batches(self, session: Session, numbers: Sequence[int]) -> int:
         """Make batches and their observations active; return how many observations."""
-        self._run(
+        self.run(
             session,
             "UPDATE observation_batches SET state = 'active' WHERE project_no = :project AND no IN"
-            f" ({marks(len(numbers))})",
-            numbers,
+            " (:some)",
+            some=numbers,
         )
-        return self._run(
+        return self.run(
             session,
             "UPDATE observations SET state = 'active' WHERE project_no = :project AND state ="
-            f" 'buffered' AND batch_no IN ({marks(len(numbers))})",
-            numbers,
+            " 'buffered' AND batch_no IN (:some)",
+            some=numbers,
         )
 
     # observations
@@ -380,7 +376,7 @@ class ObservationStore(ProjectStore):
 
         Those that begin in it, else those that reach into it; none unless all of it was observed.
         """
-        row = self._one(
+        row = self.row(
             session,
             "SELECT r.no, t.no, max(b.first_seq) FROM observation_records r JOIN threads t ON"
             " t.project_no = r.project_no AND t.id = ? JOIN observation_cursors c ON c.record_no ="
@@ -388,14 +384,12 @@ class ObservationStore(ProjectStore):
             " b.thread_no = t.no AND b.first_seq <= ? WHERE r.project_no = :project AND"
             " r.lookup_key IN (?, ?) AND (c.observed_seq >= ? OR c.buffered_seq >= ?) GROUP BY"
             " r.no, t.no ORDER BY r.no DESC LIMIT 1",
-            (
-                thread_id,
-                first_seq,
-                f"thread:{thread_id}",
-                f"resource:{resource_id}",
-                last_seq,
-                last_seq,
-            ),
+            thread_id,
+            first_seq,
+            f"thread:{thread_id}",
+            f"resource:{resource_id}",
+            last_seq,
+            last_seq,
         )
         if row is None:
             return []
@@ -431,27 +425,24 @@ class ObservationStore(ProjectStore):
 
     def active_tokens(self, session: Session, record_no: int) -> int:
         """Count the tokens of a record's active observations."""
-        row = self._one(
+        return self.number(
             session,
             "SELECT coalesce(sum(tokens), 0) FROM observations WHERE project_no = :project AND"
             " record_no = ? AND state = 'active'",
-            (record_no,),
+            record_no,
         )
-        return int(row[0]) if row else 0
 
     def mark_reflected(
         self, session: Session, record_no: int, numbers: Sequence[int], generation: int
     ) -> int:
         """Put observations behind a reflection; return how many were still active."""
-        return sum(
-            self._run(
-                session,
-                "UPDATE observations SET state = 'reflected', reflected_into = ? WHERE project_no"
-                " = :project AND record_no = ? AND state = 'active' AND no IN"
-                f" ({marks(len(part))})",
-                (generation, record_no, *part),
-            )
-            for part in parts(numbers)
+        return self.run(
+            session,
+            "UPDATE observations SET state = 'reflected', reflected_into = ? WHERE project_no"
+            " = :project AND record_no = ? AND state = 'active' AND no IN (:some)",
+            generation,
+            record_no,
+            some=numbers,
         )
 
     def merged(
@@ -489,12 +480,12 @@ class ObservationStore(ProjectStore):
 
     def failure(self, session: Session, key: FailureKey) -> ObservationFailure | None:
         """Return the failure of one job, or None."""
-        row = self._one(
+        row = self.row(
             session,
             f"SELECT {_FAILURE} FROM observation_failures f LEFT JOIN threads h ON h.no ="
             " f.thread_no WHERE f.project_no = :project AND f.record_no = ? AND f.thread_no = ?"
             " AND f.operation = ? AND f.first_seq = ?",
-            key,
+            *key,
         )
         return _failure(row) if row else None
 
@@ -511,7 +502,7 @@ class ObservationStore(ProjectStore):
 
     def troubles(self, session: Session) -> tuple[int, int]:
         """Count threads waiting for a model, and jobs given up."""
-        row = self._one(
+        row = self.row(
             session,
             "SELECT coalesce(sum(CASE WHEN operation = 'outage' THEN 1 ELSE 0 END), 0),"
             " coalesce(sum(is_dead), 0) FROM observation_failures WHERE project_no = :project",
@@ -560,11 +551,11 @@ class ObservationStore(ProjectStore):
 
     def bury_failure(self, session: Session, key: FailureKey) -> None:
         """Keep the failure of a job as a dead letter."""
-        self._run(session, f"UPDATE observation_failures SET is_dead = 1{_OF_FAILURE}", key)
+        self.run(session, f"UPDATE observation_failures SET is_dead = 1{_OF_FAILURE}", *key)
 
     def clear_failure(self, session: Session, key: FailureKey) -> None:
         """Clear an overcome failure; a dead letter stays."""
-        self._run(session, f"DELETE FROM observation_failures{_OF_FAILURE} AND is_dead = 0", key)
+        self.run(session, f"DELETE FROM observation_failures{_OF_FAILURE} AND is_dead = 0", *key)
 
 
 def _failure(row: Row) -> ObservationFailure:

@@ -7,7 +7,7 @@ store is imported only when a run is due, because every message append loads thi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from smara.core.scope import Scope as Wall
@@ -25,35 +25,36 @@ _LEAST_CHARACTERS = 300
 _ORDER = {"high": 0, "medium": 1, "low": 2}
 
 
+@dataclass(frozen=True, eq=False)
 class ObservedSummarizer:
     """Summarizes by observations where there are some."""
 
     method = METHOD
 
-    def __init__(
-        self, database: Database, wall: Wall, otherwise: Summarizer, timezone: str
-    ) -> None:
-        self._database = database
-        self._wall = wall
-        self._otherwise = otherwise
-        self._timezone = timezone
+    database: Database
+    wall: Wall
+    otherwise: Summarizer
+    timezone: str
 
     def summarize(self, messages: Sequence[Message], level: int) -> Summary:
         """Summarize a run by its observations, else by another summarizer."""
-        found = self._otherwise.summarize(messages, level)
+        found = self.otherwise.summarize(messages, level)
         # Loaded when a run is due, not with every message.
         from smara.observations.store import ObservationStore
 
-        store, first, last = ObservationStore(self._database, self._wall), messages[0], messages[-1]
-        with self._database.read() as session:
-            rows = store.noted_between(
-                session, first.thread_id, first.resource_id, first_seq=first.seq, last_seq=last.seq
-            )
+        store, first, last = ObservationStore(self.database, self.wall), messages[0], messages[-1]
+        rows = store.ask(
+            store.noted_between,
+            first.thread_id,
+            first.resource_id,
+            first_seq=first.seq,
+            last_seq=last.seq,
+        )
         length = sum(len(message.raw_content) for message in messages)
         room = min(_MOST_CHARACTERS[level], max(_LEAST_CHARACTERS, length // 2))
-        text = fitted(rows, self._timezone, room)
+        text = fitted(rows, self.timezone, room)
         if not text:
-            return replace(found, method=found.method or self._otherwise.method)
+            return replace(found, method=found.method or self.otherwise.method)
         return Summary(text, found.code, METHOD)
 
 

@@ -186,15 +186,16 @@ class Worker(_Rounds):
     def _due(self, after: int = 0, last: int = 2**62) -> Iterator[tuple[str, int, int]]:
         """Find (thread, pending tokens, last use) of the threads that are due, oldest first."""
         while True:
-            with self._store.database.read() as session:
-                rows = session.all(
-                    self._store.sql(
-                        f"SELECT t.no, t.id, {PENDING}, t.updated_at, {UNBUFFERED} {FROM_THREADS}"
-                        " WHERE t.project_no = :project AND t.no > ? AND t.no <= ?"
-                        " AND t.kind <> 'compaction' ORDER BY t.no LIMIT ?"
-                    ),
-                    (self._rules.scope, after, last, _PAGE),
-                )
+            rows = self._store.ask(
+                self._store.rows,
+                f"SELECT t.no, t.id, {PENDING}, t.updated_at, {UNBUFFERED} {FROM_THREADS}"
+                " WHERE t.project_no = :project AND t.no > ? AND t.no <= ?"
+                " AND t.kind <> 'compaction' ORDER BY t.no LIMIT ?",
+                self._rules.scope,
+                after,
+                last,
+                _PAGE,
+            )
             if not rows:
                 return
             now = self._clock.now_ms()

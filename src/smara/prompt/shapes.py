@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
-from smara.errors import InvalidInputError
+from smara.core.validate import one_of
 from smara.messages.models import plain
 from smara.prompt.compose import ChatBlock, ChatEntry, ChatTurn, compose
 
@@ -36,9 +36,7 @@ def shaped(
     Raises:
         InvalidInputError: There is no such shape.
     """
-    if shape not in SHAPES:
-        raise InvalidInputError(f"shape must be one of {', '.join(SHAPES)}; got {shape!r}.")
-    messages = _WRITERS[shape](compose(entries))
+    messages = _WRITERS[one_of(shape, SHAPES, "shape")](compose(entries))
     if is_cached and shape == "anthropic":
         _mark(messages, entries)
     head = [{"role": "system", "content": system}]

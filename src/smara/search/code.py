@@ -266,15 +266,13 @@ def code_reasons(
     return found
 
 
+@dataclass(frozen=True, eq=False)
 class CodeFinder:
     """Finds chunks of the tree that is meant."""
 
-    def __init__(
-        self, trees: CodeTrees, meaning: Meaning | None, weights: Weights = WEIGHTS
-    ) -> None:
-        self._weights = weights
-        self._trees = trees
-        self._meaning = meaning
+    trees: CodeTrees
+    meaning: Meaning | None
+    weights: Weights = WEIGHTS
 
     def find(
         self,
@@ -285,16 +283,16 @@ class CodeFinder:
         filters: SearchFilter,
     ) -> SourceMatches:
         """The best of them, not yet in order."""
-        tree = self._trees.current(session)
+        tree = self.trees.current(session)
         if tree is None:
             return SourceMatches([], {}, 0)
         matches = self._matches(session, tree, intent, wall=wall)
         scores = matches.scored(max(CANDIDATES, filters.limit), counts_head=False)
         ideal = matches.ideal or 1.0
         close: dict[int, float] = {}
-        if vector is not None and self._meaning is not None:
-            close = dict(self._meaning.nearest(session, "code", vector, NEAREST))
-            close |= self._meaning.scores(
+        if vector is not None and self.meaning is not None:
+            close = dict(self.meaning.nearest(session, "code", vector, NEAREST))
+            close |= self.meaning.scores(
                 session, "code", [no for no in scores if no not in close], vector
             )
         shares = {no: scored.score / ideal for no, scored in scores.items()}
@@ -316,7 +314,7 @@ class CodeFinder:
                     *(f"{word} in the {where}" for word, where in reasons.items()),
                 )
                 hit = replace(hit, why=why, terms=intent.query.texts)
-                share = shares.get(no, 0.0) + (self._weights.fusion.defines if names else 0.0)
+                share = shares.get(no, 0.0) + (self.weights.fusion.defines if names else 0.0)
                 found.append(
                     SearchCandidate(
                         "code",
@@ -328,7 +326,7 @@ class CodeFinder:
                         terms=frozenset(by_term),
                     )
                 )
-        return SourceMatches(found, matches.frequencies, self._trees.count(session, tree.no))
+        return SourceMatches(found, matches.frequencies, self.trees.count(session, tree.no))
 
     def _defined(
         self, session: Session, tree: MeantTree, intent: QueryIntent
@@ -336,10 +334,8 @@ class CodeFinder:
         names = list(dict.fromkeys(name for word in intent.names for name in _NAME.findall(word)))[
             :_MOST_NAMES
         ]
-        rows = (
-            self._trees.defined(session, tree.no, names, limit=_MOST_DEFINITIONS) if names else []
-        )
-        files = self._trees.standing(session, [row.file_no for row in rows])
+        rows = self.trees.defined(session, tree.no, names, limit=_MOST_DEFINITIONS) if names else []
+        files = self.trees.standing(session, [row.file_no for row in rows])
         found: dict[str, list[tuple[str, int]]] = {}
         for row in rows:
             if row.file_no in files:
@@ -348,8 +344,8 @@ class CodeFinder:
 
     def _load(self, session: Session, numbers: Sequence[int], tree: MeantTree) -> Mapping[int, Hit]:
         """Chunks of a tree by number, as hits without rank and score; what is gone is left out."""
-        chunks = self._trees.store.chunks_by_number(session, numbers)
-        files = self._trees.standing(session, [chunk.file_no for chunk in chunks.values()])
+        chunks = self.trees.store.chunks_by_number(session, numbers)
+        files = self.trees.standing(session, [chunk.file_no for chunk in chunks.values()])
         return {
             no: _hit(chunk, file, tree)
             for no in numbers
@@ -361,17 +357,17 @@ class CodeFinder:
     def _matches(
         self, session: Session, tree: MeantTree, intent: QueryIntent, wall: int | None
     ) -> IndexMatches:
-        chunks = None if tree.is_only else self._trees.chunks(session, tree.no).file_of
-        total = self._trees.count(session, tree.no)
+        chunks = None if tree.is_only else self.trees.chunks(session, tree.no).file_of
+        total = self.trees.count(session, tree.no)
         for most_rows in (COMMON, MOST_ROWS):
             found = IndexMatches(
                 session,
-                self._trees.store.database.records,
+                self.trees.store.database.records,
                 "code",
                 project_no=wall,
                 total=total,
-                terms=lookup_terms(intent.query, self._weights.code_words),
-                weights=self._weights.code_words,
+                terms=lookup_terms(intent.query, self.weights.code_words),
+                weights=self.weights.code_words,
                 most_rows=most_rows,
                 within=chunks,
                 skips_common=True,

@@ -13,7 +13,7 @@ from itertools import pairwise
 from smara.core.clock import Clock
 from smara.core.startup.record import dataclass, field
 from smara.core.terms import expand
-from smara.database.database import FullText, Row, Session, Words, marks, parts
+from smara.database.database import FullText, Row, Session, Words
 from smara.database.fulltext import Within, no_of, row_of
 from smara.errors import DeadlineError
 from smara.messages.store import MessageStore
@@ -289,21 +289,16 @@ def _records(
     """
     lengths = f", {_LENGTHS}" if has_lengths else ""
     join, where = "", ""
-    values: list[object] = []
     if resource_id is not None:
-        join, where, values = (
-            " JOIN threads t ON t.no = m.thread_no",
-            " AND t.resource_id = ?",
-            [resource_id],
-        )
-    found: dict[int, Row] = {}
-    for part in parts(numbers):
-        sql = store.sql(
-            f"SELECT m.no, m.thread_no, m.seq, m.role, m.created_at{lengths} FROM messages m{join}"
-            f" WHERE m.project_no = :project AND m.no IN ({marks(len(part))}){where}"
-        )
-        found.update([(record[0], record) for record in session.all(sql, (*part, *values))])
-    return found
+        join, where = " JOIN threads t ON t.no = m.thread_no", " AND t.resource_id = ?"
+    records = store.rows(
+        session,
+        f"SELECT m.no, m.thread_no, m.seq, m.role, m.created_at{lengths} FROM messages m{join}"
+        f" WHERE m.project_no = :project{where} AND m.no IN (:some)",
+        *([resource_id] if where else ()),
+        some=numbers,
+    )
+    return {record[0]: record for record in records}
 
 
 def _candidates(

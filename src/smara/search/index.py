@@ -13,6 +13,7 @@ from smara.core import log
 from smara.core.escape import from_storable
 from smara.database.database import Row, Session
 from smara.database.fulltext import IndexRow, RecordKind, row_of
+from smara.database.session import number
 from smara.errors import DatabaseError
 from smara.messages.store import MessageStore
 
@@ -72,12 +73,9 @@ class Index:
         if not problems:
             return
         log.warning("index.damaged", problems="; ".join(problems))
-        with self._database.read() as session:
-            row = session.one(
-                "SELECT count(*) FROM (SELECT 1 FROM messages LIMIT ?) AS first_ones",
-                (REBUILD_AT_OPEN_LIMIT + 1,),
-            )
-        if row is not None and row[0] > REBUILD_AT_OPEN_LIMIT:
+        first_ones = "SELECT count(*) FROM (SELECT 1 FROM messages LIMIT ?) AS first_ones"
+        count = self._store.ask(number, first_ones, (REBUILD_AT_OPEN_LIMIT + 1,))
+        if count > REBUILD_AT_OPEN_LIMIT:
             self._database.warnings.append(
                 f"{problems[0]} Run `smara doctor --fix` to rebuild it; nothing is lost."
             )
@@ -102,8 +100,7 @@ class Index:
             is_damaged = not all(part.is_sound(session) for part in parts)
         self._database.close_idle()
         with self._database.write() as session:
-            row = session.one("SELECT count(*) FROM messages")
-            total = int(row[0]) if row else 0
+            total = number(session, "SELECT count(*) FROM messages")
             self._database.fulltext.recreate(session, is_damaged)
             self._database.words.recreate(session, is_damaged)
             self._database.records.recreate(session, is_damaged)

@@ -155,22 +155,15 @@ class _FileScore:
     score: float = 0.0
 
 
+@dataclass(frozen=True, eq=False)
 class CodeLocator:
     """Finds files of one tree by a text."""
 
-    def __init__(
-        self,
-        trees: CodeTrees,
-        tree_no: int,
-        is_alone: Callable[[Session], bool],
-        seconds: float,
-        weights: Weights = WEIGHTS,
-    ) -> None:
-        self._trees = trees
-        self._tree_no = tree_no
-        self._is_alone = is_alone
-        self._seconds = seconds
-        self._weights = weights
+    trees: CodeTrees
+    tree_no: int
+    is_alone: Callable[[Session], bool]
+    seconds: float
+    weights: Weights = WEIGHTS
 
     def locate(
         self, text: str, limit: int = 10, *, tests: bool = False, graph: bool = True
@@ -192,27 +185,27 @@ class CodeLocator:
             raise InvalidInputError(
                 f"limit must be a whole number from 1 to {MOST_FILES}; got {limit!r}."
             )
-        issue = issue_terms(text, self._weights)
-        with self._trees.store.database.read(self._seconds) as session:
-            tree = self._trees.chunks(session, self._tree_no)
+        issue = issue_terms(text, self.weights)
+        with self.trees.store.database.read(self.seconds) as session:
+            tree = self.trees.chunks(session, self.tree_no)
             allowed = {
                 no: row
                 for no, row in tree.files.items()
                 if row.kind == "code" and (tests or not row.is_test)
             }
             chunks = {no for no, file_no in tree.file_of.items() if file_no in allowed}
-            store = self._trees.store
+            store = self.trees.store
             matches = IndexMatches(
                 session,
                 store.database.records,
                 "code",
-                project_no=None if self._is_alone(session) else store.scope.project_no,
+                project_no=None if self.is_alone(session) else store.scope.project_no,
                 total=len(chunks),
                 terms={
                     term: LookupTerm(share, issue.words[term])
                     for term, share in issue.terms.items()
                 },
-                weights=self._weights.code_words,
+                weights=self.weights.code_words,
                 most_rows=MOST_ROWS,
                 within=chunks,
                 most_terms=MOST_TERMS,
@@ -228,7 +221,7 @@ class CodeLocator:
             for file in files.values():
                 file.score = (
                     math.sqrt(file.words / most_words)
-                    + self._weights.issues.defines * file.defines / most_defined
+                    + self.weights.issues.defines * file.defines / most_defined
                 )
             ranked = sorted(
                 (file for file in files.values() if file.score > 0),
@@ -251,8 +244,8 @@ class CodeLocator:
             files.setdefault(file_no, _FileScore(allowed[file_no])).chunks.append((each.score, no))
         for file in files.values():
             file.chunks.sort(key=lambda pair: (-pair[0], pair[1]))
-            best = file.chunks[: self._weights.issues.best_chunks]
-            file.words = _standing(file.row.path, self._weights.issues) * math.fsum(
+            best = file.chunks[: self.weights.issues.best_chunks]
+            file.words = _standing(file.row.path, self.weights.issues) * math.fsum(
                 score / place for place, (score, _) in enumerate(best, 1)
             )
         return files
@@ -265,11 +258,9 @@ class CodeLocator:
         names: Mapping[str, float],
     ) -> None:
         """Add what files define of the names; several files share a name they all define."""
-        kinds = self._weights.issues.kinds
+        kinds = self.weights.issues.kinds
         places: dict[str, dict[int, float]] = {}
-        for each in self._trees.defined(
-            session, self._tree_no, list(names), limit=_MOST_DEFINITIONS
-        ):
+        for each in self.trees.defined(session, self.tree_no, list(names), limit=_MOST_DEFINITIONS):
             if each.file_no in allowed:
                 there = places.setdefault(each.name, {})
                 share = kinds.get(each.kind, kinds["constant"])
@@ -291,8 +282,8 @@ class CodeLocator:
         # No piece holds all of a long text: so many terms are all of it.
         enough = min(sum(worths.values()), _MOST_HELD * max(worths.values(), default=0.0)) or 1.0
         best = {file.row.no: file.chunks[0][1] for file in ranked if file.chunks}
-        chunks = self._trees.store.chunks_by_number(session, list(best.values()))
-        standing = self._trees.standing(session, [file.row.no for file in ranked])
+        chunks = self.trees.store.chunks_by_number(session, list(best.values()))
+        standing = self.trees.standing(session, [file.row.no for file in ranked])
         found = []
         for file in ranked:
             chunk = chunks.get(best.get(file.row.no, -1))

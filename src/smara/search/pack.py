@@ -19,6 +19,7 @@ from smara.core.escape import neutralize
 from smara.core.extract import shorten
 from smara.core.ids import beginning_of
 from smara.core.tokens import TokenCounter
+from smara.core.validate import one_of
 from smara.errors import InvalidInputError
 from smara.knowledge.kinds import KINDS
 from smara.knowledge.statements import Statement, is_repeated_in, parse_statement
@@ -71,8 +72,8 @@ def pack(
 
     What is told unasked leaves out what is not trusted, however well it answers.
     """
-    if phase is not None and phase not in PHASES:
-        raise InvalidInputError(f"phase must be one of {', '.join(PHASES)}; got {phase!r}.")
+    if phase is not None:
+        one_of(phase, PHASES, "phase")
     budget = (
         budget_tokens
         if budget_tokens is not None

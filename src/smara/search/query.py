@@ -16,6 +16,7 @@ from smara.core.startup.record import dataclass, field
 from smara.core.startup.regex import re, regex
 from smara.core.terms import Kind, expand, fold
 from smara.core.text import find_words
+from smara.core.validate import one_of
 from smara.errors import InvalidInputError
 from smara.search.models import PHASES
 
@@ -281,10 +282,8 @@ class Hints:
     files: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.phase is not None and self.phase not in PHASES:
-            raise InvalidInputError(
-                f"phase must be one of {', '.join(PHASES)}; got {self.phase!r}."
-            )
+        if self.phase is not None:
+            one_of(self.phase, PHASES, "phase")
 
 
 @dataclass(frozen=True, slots=True)

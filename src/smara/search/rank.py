@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from smara.core.startup.record import dataclass
+from smara.core.startup.record import dataclass, field
 from smara.search.bm25 import length_norm, rarity, term_scores
 from smara.search.query import Query
 from smara.search.weights import WEIGHTS, Weights
@@ -76,15 +76,13 @@ class Stats:
     frequencies: Mapping[str, int]
 
 
+@dataclass(slots=True, eq=False)
 class TermEvidence:
     """One row's weight of each term, by number."""
 
-    __slots__ = ("counts", "in_code", "row")
-
-    def __init__(self, row: MessageCandidate) -> None:
-        self.row = row
-        self.counts: dict[int, float] = {}
-        self.in_code: list[int] = []
+    row: MessageCandidate
+    counts: dict[int, float] = field(default_factory=dict, init=False)
+    in_code: list[int] = field(default_factory=list, init=False)
 
 
 class RowWords(NamedTuple):

@@ -7,13 +7,14 @@ Trusted and confident memories, and unfinished tasks, rank first.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from smara.core.clock import Clock
 from smara.core.text import snippet
-from smara.database.database import Session, marks
+from smara.core.validate import one_of
+from smara.database.database import Session
 from smara.database.fulltext import RecordKind
-from smara.errors import DeadlineError, InvalidInputError
+from smara.errors import DeadlineError
 from smara.knowledge.decay import confidence_now
 from smara.knowledge.models import STATES, TIERS, TYPES, State, TrustTier, TypedMemory, rank_of
 from smara.knowledge.store import KnowledgeStore, searched_text
@@ -45,69 +46,63 @@ from smara.tasks.store import TaskStore
 _TOO_LONG = "The search took too long and was stopped. Ask for rarer words."
 
 
-def _matches(
-    session: Session,
-    store: KnowledgeStore | ObservationStore | TaskStore,
-    messages: MessageStore,
-    kind: RecordKind,
-    total: int,
-    query: Query,
-    weights: Weights,
-) -> RecordMatches:
-    return RecordMatches(
-        session,
-        store.database.records,
-        kind,
-        project_no=None if messages.is_alone(session) else store.scope.project_no,
-        total=total,
-        query=query,
-        weights=weights.record_words,
-    )
-
-
 BY_ID = RecordScore(2.0)
 
 
-def _rater(
-    matches: RecordMatches, query: Query, weights: Weights
-) -> Callable[[RecordScore], float]:
-    relevance = Relevance(query, matches.frequencies, matches.total, weights.relevance)
+class _Ranking:
+    """The records of one kind that share words with a query, with their scores."""
 
-    def rate(score: RecordScore) -> float:
-        return 1.0 if score is BY_ID else relevance.rate(score.terms, score.words, None)
+    def __init__(
+        self,
+        session: Session,
+        store: KnowledgeStore | ObservationStore | TaskStore,
+        messages: MessageStore,
+        *,
+        kind: RecordKind,
+        total: int,
+        query: Query,
+        weights: Weights,
+    ) -> None:
+        matches = RecordMatches(
+            session,
+            store.database.records,
+            kind,
+            project_no=None if messages.is_alone(session) else store.scope.project_no,
+            total=total,
+            query=query,
+            weights=weights.record_words,
+        )
+        self.scores = dict(matches.scored())
+        if not isinstance(store, ObservationStore):
+            named = store.find_asked_for(session, query.text)
+            self.scores |= {named: BY_ID} if named is not None else {}
+        self._relevance = Relevance(query, matches.frequencies, matches.total, weights.relevance)
+        self._weights = weights.relevance
 
-    return rate
+    def split(self, order: Sequence[int]) -> tuple[Rated, Rated]:
+        """Return the relevant records, and the nearest if none is, rated."""
+        rated = [(no, round(self._rate(self.scores[no]), 4)) for no in order]
+        chosen = select([rating for _, rating in rated], self._weights)
+        nearest = [] if chosen else rated[: self._weights.nearest]
+        return [rated[place] for place in chosen], nearest
+
+    def _rate(self, score: RecordScore) -> float:
+        return 1.0 if score is BY_ID else self._relevance.rate(score.terms, score.words, None)
 
 
 Rated = list[tuple[int, float]]
 
 
-def _split(rated: Rated, weights: Weights) -> tuple[Rated, Rated]:
-    """Return the records that are relevant, and the nearest if none is, with scores."""
-    rated = [(no, round(relevance, 4)) for no, relevance in rated]
-    chosen = select([relevance for _, relevance in rated], weights.relevance)
-    nearest = [] if chosen else rated[: weights.relevance.nearest]
-    return [rated[place] for place in chosen], nearest
-
-
+@dataclass(frozen=True, eq=False)
 class MemorySearch:
     """Searches the memories of one project."""
 
-    def __init__(
-        self,
-        store: KnowledgeStore,
-        messages: MessageStore,
-        clock: Clock,
-        deadline_seconds: float,
-        freshness: CodeJudge = no_code,
-        weights: Weights = WEIGHTS,
-    ) -> None:
-        self._weights = weights
-        self._freshness = freshness
-        self._store = store
-        self._messages = messages
-        self._clock = clock
-        self._deadline_seconds = deadline_seconds
+    store: KnowledgeStore
+    messages: MessageStore
+    clock: Clock
+    deadline_seconds: float
+    freshness: CodeJudge = no_code
+    weights: Weights = WEIGHTS
 
     def search(
         self,
@@ -129,16 +124,11 @@ class MemorySearch:
         that are trusted at least so far; ``state`` may include what was superseded.
         """
         check_query(query, limit, offset)
-        for name, value, allowed in (
-            *(("types", each, TYPES) for each in types or ()),
-            *((("min_tier", min_tier, TIERS),) if min_tier is not None else ()),
-            ("state", state, STATES),
-        ):
-            if value not in allowed:
-                among = "among" if name == "types" else "one of"
-                raise InvalidInputError(
-                    f"{name} must be {among} {', '.join(allowed)}; got {value!r}."
-                )
+        one_of(state, STATES, "state")
+        for each in types or ():
+            one_of(each, TYPES, "types")
+        if min_tier is not None:
+            one_of(min_tier, TIERS, "min_tier")
         any_of = [
             (name, frozenset(values))
             for name, values in (("files", files), ("tags", tags), ("modules", modules))
@@ -156,7 +146,7 @@ class MemorySearch:
             )
 
         try:
-            with self._store.database.read(self._deadline_seconds) as session:
+            with self.store.database.read(self.deadline_seconds) as session:
                 return self._find(session, analyze_query(query), limit, offset, includes)
         except DeadlineError:
             return MemoryAnswer((), 0, (_TOO_LONG,))
@@ -169,33 +159,29 @@ class MemorySearch:
         offset: int,
         includes: Callable[[TypedMemory, float], bool],
     ) -> MemoryAnswer:
-        matches = _matches(
+        ranking = _Ranking(
             session,
-            self._store,
-            self._messages,
+            self.store,
+            self.messages,
             kind="memory",
-            total=self._store.state(session).total,
+            total=self.store.state(session).total,
             query=query,
-            weights=self._weights,
+            weights=self.weights,
         )
-        scores, rate = matches.scored(), _rater(matches, query, self._weights)
-        if (named := self._store.find_asked_for(session, query.text)) is not None:
-            scores = {**scores, named: BY_ID}
-        now = self._clock.now_ms()
+        scores, now = ranking.scores, self.clock.now_ms()
         found = {
             no: (memory, confidence)
-            for no, memory in self._store.by_numbers(session, scores).items()
+            for no, memory in self.store.by_numbers(session, scores).items()
             if includes(memory, confidence := confidence_now(memory, now).value)
         }
 
         def merit(no: int) -> tuple[float, int]:
-            doubt = self._weights.boost.confidence_share * (1 - found[no][1])
+            doubt = self.weights.boost.confidence_share * (1 - found[no][1])
             return scores[no].words * (1 - doubt), no
 
-        order = sorted(found, key=merit, reverse=True)
-        relevant, nearest = _split([(no, rate(scores[no])) for no in order], self._weights)
+        relevant, nearest = ranking.split(sorted(found, key=merit, reverse=True))
         shown = (relevant or nearest)[offset : offset + limit]
-        code = judge_code(self._freshness, session, "memory", numbers=[no for no, _ in shown])
+        code = judge_code(self.freshness, session, "memory", numbers=[no for no, _ in shown])
         hits = tuple(
             MemoryHit(
                 found[no][0],
@@ -208,25 +194,17 @@ class MemorySearch:
             )
             for rank, (no, score) in enumerate(shown, offset + 1)
         )
-        if nearest:
-            return MemoryAnswer((), 0, nearest=hits)
-        return MemoryAnswer(hits, len(relevant))
+        return MemoryAnswer((), 0, nearest=hits) if nearest else MemoryAnswer(hits, len(relevant))
 
 
+@dataclass(frozen=True, eq=False)
 class ObservationSearch:
     """Searches the observations of one project."""
 
-    def __init__(
-        self,
-        store: ObservationStore,
-        messages: MessageStore,
-        deadline_seconds: float,
-        weights: Weights = WEIGHTS,
-    ) -> None:
-        self._weights = weights
-        self._store = store
-        self._messages = messages
-        self._deadline_seconds = deadline_seconds
+    store: ObservationStore
+    messages: MessageStore
+    deadline_seconds: float
+    weights: Weights = WEIGHTS
 
     def search(
         self, query: str, limit: int = 10, *, thread_id: str | None = None
@@ -235,23 +213,22 @@ class ObservationSearch:
         check_query(query, limit)
         analyzed = analyze_query(query)
         try:
-            with self._store.database.read(self._deadline_seconds) as session:
-                matches = _matches(
+            with self.store.database.read(self.deadline_seconds) as session:
+                ranking = _Ranking(
                     session,
-                    self._store,
-                    self._messages,
+                    self.store,
+                    self.messages,
                     kind="observation",
-                    total=self._store.count(session),
+                    total=self.store.count(session),
                     query=analyzed,
-                    weights=self._weights,
+                    weights=self.weights,
                 )
-                scores, rate = matches.scored(), _rater(matches, analyzed, self._weights)
-                rows = self._store.by_numbers(session, scores)
+                scores, rows = ranking.scores, self.store.by_numbers(session, ranking.scores)
         except DeadlineError:
             return ObservationAnswer()
         order = [no for no in scores if no in rows and thread_id in (None, rows[no].thread_id)]
         order.sort(key=lambda no: (scores[no].words, no), reverse=True)
-        relevant, nearest = _split([(no, rate(scores[no])) for no in order], self._weights)
+        relevant, nearest = ranking.split(order)
         hits = tuple(
             ObservationHit(
                 rows[no],
@@ -268,22 +245,15 @@ class ObservationSearch:
 _MESSAGES_OF_A_TASK = 5
 
 
+@dataclass(frozen=True, eq=False)
 class TaskSearch:
     """Searches the tasks of one project."""
 
-    def __init__(
-        self,
-        store: TaskStore,
-        messages: MessageStore,
-        search: Search,
-        deadline_seconds: float,
-        weights: Weights = WEIGHTS,
-    ) -> None:
-        self._weights = weights
-        self._store = store
-        self._messages = messages
-        self._search = search
-        self._deadline_seconds = deadline_seconds
+    store: TaskStore
+    messages: MessageStore
+    everywhere: Search
+    deadline_seconds: float
+    weights: Weights = WEIGHTS
 
     def search(
         self,
@@ -300,15 +270,15 @@ class TaskSearch:
         about it anywhere.
         """
         check_query(query, limit, offset)
-        if status is not None and status not in STATUSES:
-            raise InvalidInputError(f"status must be one of {', '.join(STATUSES)}; got {status!r}.")
+        if status is not None:
+            one_of(status, STATUSES, "status")
         messages = (
-            self._search.search(query, limit, sources=("messages",))
+            self.everywhere.search(query, limit, sources=("messages",))
             if include_messages and query.strip()
             else None
         )
         try:
-            with self._store.database.read(self._deadline_seconds) as session:
+            with self.store.database.read(self.deadline_seconds) as session:
                 answer = self._find(session, analyze_query(query), limit, offset, status)
                 if include_messages:
                     hits = tuple(self._with_messages(session, hit) for hit in answer.hits)
@@ -320,34 +290,30 @@ class TaskSearch:
     def _find(
         self, session: Session, query: Query, limit: int, offset: int, status: str | None
     ) -> TaskAnswer:
-        matches = _matches(
+        ranking = _Ranking(
             session,
-            self._store,
-            self._messages,
+            self.store,
+            self.messages,
             kind="task",
-            total=self._store.state(session).all,
+            total=self.store.state(session).all,
             query=query,
-            weights=self._weights,
+            weights=self.weights,
         )
-        scored, rate = matches.scored(), _rater(matches, query, self._weights)
-        if (named := self._store.find_asked_for(session, query.text)) is not None:
-            scored = {**scored, named: BY_ID}
-        statuses: dict[int, str] = {}
-        if scored:
-            where = f"+t.project_no = :project AND t.no IN ({marks(len(scored))})"
-            statement = self._store.sql(f"SELECT t.no, t.status FROM tasks t WHERE {where}")
-            statuses = {row[0]: row[1] for row in session.all(statement, list(scored))}
+        scored = ranking.scores
+        statement = "SELECT t.no, t.status FROM tasks t WHERE +t.project_no = :project"
+        statuses: dict[int, str] = dict(
+            self.store.rows(session, f"{statement} AND t.no IN (:some)", some=list(scored))
+        )
         order = [no for no in scored if no in statuses and status in (None, statuses[no])]
         most = max((scored[no].words for no in order), default=1.0)
 
         def merit(no: int) -> tuple[float, int]:
-            bonus = 0.0 if statuses[no] == "closed" else self._weights.boost.unfinished
+            bonus = 0.0 if statuses[no] == "closed" else self.weights.boost.unfinished
             return scored[no].words / most + bonus, no
 
-        order.sort(key=merit, reverse=True)
-        relevant, nearest = _split([(no, rate(scored[no])) for no in order], self._weights)
+        relevant, nearest = ranking.split(sorted(order, key=merit, reverse=True))
         shown = (relevant or nearest)[offset : offset + limit]
-        tasks = self._store.by_numbers(session, [no for no, _ in shown])
+        tasks = self.store.by_numbers(session, [no for no, _ in shown])
         hits = tuple(
             TaskHit(
                 tasks[no],
@@ -358,13 +324,11 @@ class TaskSearch:
             )
             for rank, (no, score) in enumerate(shown, offset + 1)
         )
-        if nearest:
-            return TaskAnswer((), 0, nearest=hits)
-        return TaskAnswer(hits, len(relevant))
+        return TaskAnswer((), 0, nearest=hits) if nearest else TaskAnswer(hits, len(relevant))
 
     def _with_messages(self, session: Session, hit: TaskHit) -> TaskHit:
         rows = session.all(
-            self._store.sql(
+            self.store.sql(
                 "SELECT l.message_no AS no FROM task_messages l JOIN tasks t ON t.no = l.task_no"
                 " WHERE t.project_no = :project AND t.id = ?"
                 " UNION SELECT m.no FROM messages m WHERE m.project_no = :project AND m.task_id = ?"
@@ -372,5 +336,5 @@ class TaskSearch:
             ),
             (hit.task.id, hit.task.id),
         )
-        found = self._messages.by_numbers(session, sorted(row[0] for row in rows))
+        found = self.messages.by_numbers(session, sorted(row[0] for row in rows))
         return replace(hit, messages=tuple(found[no] for no in sorted(found)))

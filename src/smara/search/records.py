@@ -13,7 +13,7 @@ from smara.core import log
 from smara.core.clock import Clock
 from smara.core.freshness import Freshness
 from smara.core.startup.record import dataclass, replace
-from smara.database.database import Database, RecordIndex, Session, marks
+from smara.database.database import Database, RecordIndex, Session
 from smara.database.fulltext import RecordKind
 from smara.errors import DeadlineError, SmaraError
 from smara.search.bm25 import IndexMatches, lookup_terms
@@ -191,20 +191,14 @@ class RecordSource(Protocol):
 Find = Callable[[Session, QueryIntent, "Vector | None", int | None, SearchFilter], SourceMatches]
 
 
+@dataclass(frozen=True, eq=False)
 class RecordFinder:
     """Finds the records of one kind by words and by meaning."""
 
-    def __init__(
-        self,
-        database: Database,
-        source: RecordSource,
-        meaning: Meaning | None,
-        weights: Weights = WEIGHTS,
-    ) -> None:
-        self._weights = weights.record_words
-        self._database = database
-        self._source = source
-        self._meaning = meaning
+    database: Database
+    source: RecordSource
+    meaning: Meaning | None
+    weights: Weights = WEIGHTS
 
     def find(
         self,
@@ -215,31 +209,31 @@ class RecordFinder:
         filters: SearchFilter,
     ) -> SourceMatches:
         """The best of them, not yet in order."""
-        total = self._source.total(session)
+        total = self.source.total(session)
         if not total:
             return SourceMatches([], {}, 0)
         gathered = RecordMatches(
             session,
-            self._database.records,
-            self._source.kind,
+            self.database.records,
+            self.source.kind,
             project_no=wall,
             total=total,
             query=intent.query,
-            weights=self._weights,
+            weights=self.weights.record_words,
         )
         most = max(CANDIDATES if filters.is_narrow else 0, filters.limit + SPARE)
         scores = gathered.scored(max(CANDIDATES, filters.limit))
         close: dict[int, float] = {}
-        kind = self._source.kind
+        kind = self.source.kind
         # Commits have no vectors: their messages name what they are about. A decision is found as
         # the memory that it is. Items of frameworks have vectors of the framework's own.
         if (
             vector is not None
-            and self._meaning is not None
+            and self.meaning is not None
             and (kind != "commit" and kind != "decision" and kind != "item")
         ):
-            close = dict(self._meaning.nearest(session, kind, vector, max(NEAREST, most)))
-            close |= self._meaning.scores(
+            close = dict(self.meaning.nearest(session, kind, vector, max(NEAREST, most)))
+            close |= self.meaning.scores(
                 session, kind, [no for no in scores if no not in close], vector
             )
         nothing = RecordScore(0.0)
@@ -249,14 +243,14 @@ class RecordFinder:
             reverse=True,
         )
         found = []
-        for no, hit in self._source.load(session, best[:most]).items():
+        for no, hit in self.source.load(session, best[:most]).items():
             if filters.includes(hit):
                 score = scores.get(no, nothing)
                 why = score.why(hit.content, hit.title, hit.files)
                 hit = replace(hit, why=why, terms=intent.query.texts)
                 found.append(
                     SearchCandidate(
-                        self._source.kind,
+                        self.source.kind,
                         no,
                         hit,
                         words=score.words,
@@ -273,14 +267,13 @@ def text_of(task: Task) -> str:
     return "\n".join(filter(None, (task.title, task.full_description, task.summary)))
 
 
+@dataclass
 class TaskSource:
     """Tasks, as a search sees them."""
 
+    _store: TaskStore
     kind: RecordKind = "task"
     sources: tuple[str, ...] = ("task",)
-
-    def __init__(self, store: TaskStore) -> None:
-        self._store = store
 
     def total(self, session: Session) -> int:
         return self._store.state(session).all
@@ -305,28 +298,27 @@ class TaskSource:
         return found
 
 
+@dataclass
 class ObservationSource:
     """Observations and reflections, whatever their state."""
 
+    _store: ObservationStore
+    _freshness: CodeJudge = no_code
     kind: RecordKind = "observation"
     sources: tuple[str, ...] = ("observation", "reflection")
-
-    def __init__(self, store: ObservationStore, freshness: CodeJudge = no_code) -> None:
-        self._store = store
-        self._freshness = freshness
 
     def total(self, session: Session) -> int:
         return self._store.count(session)
 
     def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
         rows = self._store.by_numbers(session, numbers)
-        resources: dict[str, str] = {}
-        if threads := sorted({each.thread_id for each in rows.values() if each.thread_id}):
-            statement = self._store.sql(
-                "SELECT id, resource_id FROM threads WHERE project_no = :project"
-                f" AND id IN ({marks(len(threads))})"
+        resources: dict[str, str] = dict(
+            self._store.rows(
+                session,
+                "SELECT id, resource_id FROM threads WHERE project_no = :project AND id IN (:some)",
+                some=sorted({each.thread_id for each in rows.values() if each.thread_id}),
             )
-            resources = {row[0]: row[1] for row in session.all(statement, threads)}
+        )
         code = judge_code(self._freshness, session, "observation", numbers=list(rows))
         return {
             no: Hit(
@@ -353,16 +345,15 @@ class ObservationSource:
         }
 
 
+@dataclass
 class MemorySource:
     """The memories in force; replacements stand in for the old."""
 
+    _store: KnowledgeStore
+    _clock: Clock
+    _freshness: CodeJudge = no_code
     kind: RecordKind = "memory"
     sources: tuple[str, ...] = ("memory",)
-
-    def __init__(self, store: KnowledgeStore, clock: Clock, freshness: CodeJudge = no_code) -> None:
-        self._store = store
-        self._clock = clock
-        self._freshness = freshness
 
     def total(self, session: Session) -> int:
         return self._store.state(session).active

@@ -19,6 +19,7 @@ from smara.core.clock import to_ms
 from smara.core.dates import local_time, zone_of
 from smara.core.scope import is_id, lookup_id
 from smara.core.terms import fold
+from smara.core.validate import one_of
 from smara.database.database import Session
 from smara.database.fulltext import Within
 from smara.database.projects import ProjectContext
@@ -602,8 +603,7 @@ def _filter(
 ) -> SearchFilter:
     roles = (role,) if isinstance(role, str) else tuple(role or ())
     for each in roles:
-        if each not in ROLES:
-            raise InvalidInputError(f"role must be one of {', '.join(ROLES)}; got {each!r}.")
+        one_of(each, ROLES, "role")
     return SearchFilter(
         expand_sources(sources, is_about_code),
         lookup_id(thread_id),

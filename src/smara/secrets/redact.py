@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -303,6 +303,40 @@ def clean_name(value: object, what: str) -> str:
             f"{what} must be a text, not {type(value).__name__}", "Give a name or an id.", what
         )
     return clean_id(require_id(value, what))
+
+
+MAX_LINE_LENGTH = 200
+
+
+def clean_line(value: object, what: str, longest: int = MAX_LINE_LENGTH) -> str:
+    """One line of text that is not blank."""
+    if not isinstance(value, str) or not value.strip():
+        raise invalid(
+            f"{what} must be a text that is not blank; got {value!r}", "Give a few words.", what
+        )
+    line = " ".join(value.split())
+    if len(line) > longest:
+        raise invalid(
+            f"{what} has {len(line)} characters; at most {longest} are allowed", "Shorten it.", what
+        )
+    return redact(line).text
+
+
+def clean_list(
+    values: object,
+    what: str,
+    most: int,
+    clean: Callable[[object, str], str] = clean_line,
+) -> tuple[str, ...]:
+    """Return lines or paths, each once, in the order given."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise invalid(
+            f"{what} must be a list of texts, not {type(values).__name__}", "Give a list.", what
+        )
+    found = dict.fromkeys(clean(value, what) for value in values)
+    if len(found) > most:
+        raise invalid(f"{len(found)} {what} are too many", f"At most {most} are allowed.", what)
+    return tuple(found)
 
 
 def redact_brief(text: str) -> str:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from smara.core.validate import invalid, one_of
 from smara.secrets import redact
-from smara.secrets.redact import clean_name, dump_metadata
+from smara.secrets.redact import clean_list, clean_name, dump_metadata
 from smara.tasks.models import MAX_TITLE_LENGTH, STATUSES, TYPES
 
 MAX_DESCRIPTION_LENGTH = 2_000_000
 MAX_SUMMARY_LENGTH = 20_000
 MAX_LABELS = 100
-MAX_LABEL_LENGTH = 200
 
 
 def clean_title(title: object) -> str:
@@ -63,25 +62,7 @@ def clean_priority(priority: object) -> int:
 
 def clean_labels(labels: object) -> tuple[str, ...]:
     """Labels, each once, in order of the alphabet."""
-    if isinstance(labels, str) or not isinstance(labels, Iterable):
-        raise invalid(
-            f"labels must be a list of texts, not {type(labels).__name__}", "Give a list.", "labels"
-        )
-    found = set()
-    for label in labels:
-        if not isinstance(label, str) or not label.strip():
-            brief = f"a label must be a text that is not blank; got {label!r}"
-            raise invalid(brief, "Give a word or two.", "labels")
-        line = " ".join(label.split())
-        if len(line) > MAX_LABEL_LENGTH:
-            allowed = f"At most {MAX_LABEL_LENGTH} are allowed."
-            raise invalid(f"a label has {len(line)} characters", allowed, "labels")
-        found.add(redact(line).text)
-    if len(found) > MAX_LABELS:
-        raise invalid(
-            f"{len(found)} labels are too many", f"At most {MAX_LABELS} are allowed.", "labels"
-        )
-    return tuple(sorted(found))
+    return tuple(sorted(clean_list(labels, "labels", MAX_LABELS)))
 
 
 def clean_fields(*, is_partial: bool = False, **given: Any) -> dict[str, Any]:

@@ -74,8 +74,7 @@ class TaskReader:
             NotFoundError: If there is no such task.
             InvalidInputError: If several are called so.
         """
-        with self._store.database.read() as session:
-            return self._store.require(session, task_id).task
+        return self._store.ask(self._store.require, task_id).task
 
     def find(self, task_id: str) -> Task | None:
         """Return a task, or ``None``.
@@ -83,8 +82,7 @@ class TaskReader:
         Raises:
             InvalidInputError: If several are called so.
         """
-        with self._store.database.read() as session:
-            return self._store.find(session, task_id)
+        return self._store.ask(self._store.find, task_id)
 
     def show(self, task_id: str) -> TaskDetails:
         """Return a task with dependencies, dependents, children and messages.
@@ -246,8 +244,7 @@ class TaskReader:
         """
         ids = [task.id for task in tasks if task.status != "closed"]
         statement = f"SELECT t.id FROM tasks t WHERE t.project_no = :project AND {WAITS}"
-        with self._store.database.read() as session:
-            rows = self._store.rows(session, f"{statement} AND t.id IN (:some)", some=ids)
+        rows = self._store.ask(self._store.rows, f"{statement} AND t.id IN (:some)", some=ids)
         return {row[0] for row in rows}
 
     def tree(self, task_id: str | None = None) -> builtins.list[TreeNode]:
@@ -300,8 +297,7 @@ class TaskReader:
 
     def totals(self) -> TaskTotals:
         """Count tasks by status, ready, and blocked."""
-        with self._store.database.read() as session:
-            return self._store.state(session)
+        return self._store.ask(self._store.state)
 
     def problems(self) -> builtins.list[str]:
         """Return the faults of the totals; counts every task, for the doctor."""
@@ -348,13 +344,12 @@ class TaskReader:
         """Yield every task, the oldest first, a few hundred at a time."""
         after = (-(2**62), 0)
         while True:
-            with self._store.database.read() as session:
-                page = self._store.select(
-                    session,
-                    " AND (t.created_at > ? OR (t.created_at = ? AND t.no > ?)) ORDER BY "
-                    "t.created_at, t.no LIMIT ?",
-                    (after[0], *after, _PAGE),
-                )
+            page = self._store.ask(
+                self._store.select,
+                " AND (t.created_at > ? OR (t.created_at = ? AND t.no > ?)) ORDER BY "
+                "t.created_at, t.no LIMIT ?",
+                (after[0], *after, _PAGE),
+            )
             if not page:
                 return
             yield from (stored.task for stored in page)
@@ -377,9 +372,8 @@ class TaskReader:
     def _expire_quietly(self) -> None:
         """Expire claims before looking; a store that cannot be written is shown as it is."""
         now = self._journal.project.clock.now_ms()
-        with self._store.database.read() as session:
-            if not self._store.abandoned(session, self._silent_since(now)):
-                return
+        if not self._store.ask(self._store.abandoned, self._silent_since(now)):
+            return
         try:
             self.expire()
         except DatabaseError as error:

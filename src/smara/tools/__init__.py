@@ -6,8 +6,6 @@ part of the answer, with what would be right. The schemas come in Anthropic's an
 shape; `smara mcp` serves the same tools to any host that speaks MCP.
 """
 
-from __future__ import annotations
-
 from smara.tools.catalogue import Profile, Tool, ToolContext, ToolResult
 from smara.tools.schemas import (
     anthropic_tools,

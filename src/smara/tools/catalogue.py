@@ -6,11 +6,11 @@ Schemas, checks and help texts are all derived from this table.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from smara.core.scope import AGENT, author_of
 from smara.core.startup.record import dataclass, field, fields
-from smara.errors import InvalidInputError
+from smara.core.validate import one_of
 from smara.knowledge.kinds import KINDS
 from smara.search.models import PHASES
 from smara.tasks.models import (
@@ -488,6 +488,4 @@ PROFILES: dict[Profile, dict[str, Tool]] = {"default": TOOLS, "coding": EVERY_TO
 
 def tools_of(profile: Profile) -> dict[str, Tool]:
     """The tools of a profile by their names."""
-    if profile not in get_args(Profile):
-        raise InvalidInputError(f"profile must be one of {', '.join(PROFILES)}; got {profile!r}.")
-    return PROFILES[profile]
+    return PROFILES[one_of(profile, PROFILES, "profile")]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from smara.core.startup.regex import regex
+from smara.core.validate import one_of
 from smara.errors import InvalidInputError
 from smara.secrets import redact, redact_value
 from smara.working.markdown import replace_section
@@ -108,8 +109,8 @@ def replace_page(
         )
     if content is None and template is None:
         raise InvalidInputError("put needs content, or a template to begin with.")
-    if format is not None and format not in FORMATS:
-        raise InvalidInputError(f"format must be one of {', '.join(FORMATS)}; got {format!r}.")
+    if format is not None:
+        one_of(format, FORMATS, "format")
     is_json = schema is not None or isinstance(content, Mapping)
     is_markdown = template is not None
     if (is_json and (is_markdown or format == "markdown")) or (is_markdown and format == "json"):

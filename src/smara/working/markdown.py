@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from smara.core.scope import require_id
-from smara.core.startup.record import dataclass, replace
+from smara.core.startup.record import dataclass, field, replace
 from smara.core.startup.regex import regex
 from smara.errors import InvalidInputError
 
@@ -19,12 +19,12 @@ _OPENING = regex(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
 _CLOSING = regex(r" {0,3}(`{3,}|~{3,})[ \t]*$")
 
 
+@dataclass(eq=False)
 class Fences:
     """Reads lines one after the other and knows whether they are code."""
 
-    def __init__(self) -> None:
-        self.open: str | None = None
-        """The fence that would close the code we are in; ``None`` outside."""
+    open: str | None = field(default=None, init=False)
+    """The fence that would close the code we are in; ``None`` outside."""
 
     def is_code(self, line: str) -> bool:
         """Return True if the next line is in a code block.

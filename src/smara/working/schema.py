@@ -10,9 +10,10 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
-from typing import Any, NoReturn
+from typing import Any
 
 from smara.core.extract import shorten
+from smara.core.validate import no_constant
 from smara.errors import InvalidInputError
 
 MAX_DEPTH = 64
@@ -124,11 +125,6 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         double = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the field {double!r} is there twice")
     return found
-
-
-def no_constant(name: str) -> NoReturn:
-    """Refuse NaN and Infinity, which Python reads as JSON."""
-    raise ValueError(f"{name} is not a JSON number")
 
 
 def _too_deep(what: str) -> InvalidInputError:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from smara.core.escape import from_storable, to_storable
-from smara.database.database import Row, Session, marks
+from smara.database.database import Row, Session
 from smara.database.fulltext import RecordTerms, terms_of
 from smara.database.project_store import ProjectStore
 from smara.working.models import PageDraft, PageKey, WorkingMemory, WorkingVersion
@@ -108,16 +108,13 @@ class WorkingStore(ProjectStore):
 
     def count(self, session: Session) -> int:
         """Count this project's pages."""
-        row = session.one(
-            self.sql("SELECT count(*) FROM working_memory WHERE project_no = :project")
+        return self.number(
+            session, "SELECT count(*) FROM working_memory WHERE project_no = :project"
         )
-        return int(row[0]) if row else 0
 
     def by_numbers(self, session: Session, numbers: Sequence[int]) -> dict[int, WorkingMemory]:
         """Pages by number."""
-        if not numbers:
-            return {}
-        rows = session.all(self.sql(f"{_MEMORIES} AND w.no IN ({marks(len(numbers))})"), numbers)
+        rows = self.rows(session, f"{_MEMORIES} AND w.no IN (:some)", some=numbers)
         return {int(row[0]): _memory(row) for row in rows}
 
     def versions(

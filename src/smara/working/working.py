@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from smara.core.scope import WRITTEN_BY, author_of, require_id
+from smara.core.validate import one_of
 from smara.database.projects import ProjectContext
 from smara.errors import ConflictError, InvalidInputError, NotFoundError
 from smara.secrets import redact
@@ -88,8 +89,7 @@ class Working:
             InvalidInputError: The scope or an id is not one.
         """
         place = self._place(scope, resource_id, thread_id)
-        with self._store.database.read() as session:
-            row = self._store.find(session, place)
+        row = self._store.ask(self._store.find, place)
         return row[1] if row else None
 
     def put(
@@ -213,10 +213,9 @@ class Working:
         if limit < 0:
             raise InvalidInputError(f"limit must not be negative; got {limit}.")
         place = self._place(scope, resource_id, thread_id)
-        with self._store.database.read() as session:
-            return self._store.versions(
-                session, place, _ALL if before is None else before, limit=limit
-            )
+        return self._store.ask(
+            self._store.versions, place, _ALL if before is None else before, limit=limit
+        )
 
     def get_version(
         self,
@@ -241,8 +240,7 @@ class Working:
             NotFoundError: The page has no such version.
         """
         place = self._place(scope, resource_id, thread_id)
-        with self._store.database.read() as session:
-            found = self._store.versions(session, place, version + 1, limit=1)
+        found = self._store.ask(self._store.versions, place, version + 1, limit=1)
         if not found or found[0].version != version:
             raise NotFoundError(
                 f"There is no version {version} of the working memory of {place.scope} "
@@ -406,9 +404,7 @@ class Working:
     def _place(
         self, scope: WorkingScope | None, resource_id: str | None, thread_id: str | None
     ) -> PageKey:
-        chosen = scope or ("resource" if thread_id is None else "thread")
-        if chosen not in SCOPES:
-            raise InvalidInputError(f"scope must be one of {', '.join(SCOPES)}; got {chosen!r}.")
+        chosen = one_of(scope or ("resource" if thread_id is None else "thread"), SCOPES, "scope")
         resource = None if resource_id is None else require_id(resource_id, "resource_id")
         if chosen == "resource":
             return PageKey(

@@ -130,6 +130,19 @@ def test_a_record_without_slots_has_its_defaults_as_attributes(make):
     assert (Loose.x, hasattr(Loose, "tags"), loose.tags) == (3, False, [])
 
 
+@BOTH
+def test_a_record_without_slots_names_its_fields_in_order(make):
+    @make(frozen=True, eq=False)
+    class Room:
+        size: int
+        name: str = ""
+
+    class Hall(Room):
+        pass
+
+    assert Room.__match_args__ == Hall.__match_args__ == ("size", "name")
+
+
 def test_two_threads_that_use_a_class_first_find_the_same_fields():
     """Both have the fact in hand before either has found it."""
 

@@ -20,6 +20,7 @@ from smara.adapters.lines import list_in, mapping_in, milliseconds, text_in
 from smara.core.ids import key_of
 from smara.core.scope import is_id
 from smara.core.startup.regex import re, regex
+from smara.secrets.redact import MAX_LINE_LENGTH
 from smara.tasks.models import (
     CLOSE_REASONS,
     DEFAULT_PRIORITY,
@@ -32,7 +33,6 @@ from smara.tasks.models import (
 )
 from smara.tasks.prepare import (
     MAX_DESCRIPTION_LENGTH,
-    MAX_LABEL_LENGTH,
     MAX_LABELS,
     MAX_SUMMARY_LENGTH,
 )
@@ -158,7 +158,7 @@ def take(record: Record) -> NewTask:
         else None,
         close_reason=reason if is_closed else None,
         summary=summary,
-        labels=tuple(sorted(each for each in labels if 0 < len(each) <= MAX_LABEL_LENGTH))[
+        labels=tuple(sorted(each for each in labels if 0 < len(each) <= MAX_LINE_LENGTH))[
             :MAX_LABELS
         ],
         metadata={

@@ -41,7 +41,6 @@ from smara.adapters.lines import (
     milliseconds,
     read_lines,
     text_in,
-    without_surrogates,
 )
 from smara.adapters.records import Progress
 from smara.core.ids import key_of
@@ -51,6 +50,7 @@ from smara.errors import ConflictError, InvalidInputError
 from smara.memory import Memory
 from smara.messages.models import NewMessage, NewThread, plain
 from smara.secrets import redact_value
+from smara.shapes import encodable
 from smara.tasks.models import MAX_TITLE_LENGTH, Dependency, NewTask, Task, TaskRefusal
 
 THREAD = NewThread("beads", title="Notes kept in beads", metadata={"host": "beads"})
@@ -233,9 +233,7 @@ def export_beads(memory: Memory, file: TextIO) -> int:
 
 def render(record: Record) -> str:
     """Render a record as one line; equal records give equal lines."""
-    text = json.dumps(
-        without_surrogates(in_order(record)), ensure_ascii=False, separators=(",", ":")
-    )
+    text = json.dumps(encodable(in_order(record)), ensure_ascii=False, separators=(",", ":"))
     return text.translate(_ESCAPES)
 
 

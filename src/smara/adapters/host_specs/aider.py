@@ -1,7 +1,5 @@
 """Describe Aider, which has neither hooks nor MCP."""
 
-from __future__ import annotations
-
 from smara.adapters.host import Host, Instructions
 
 HOST = Host(

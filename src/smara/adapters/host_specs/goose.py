@@ -1,7 +1,5 @@
 """Describe Goose, whose own command adds servers."""
 
-from __future__ import annotations
-
 from smara.adapters.host import HomeFolder, Host, Instructions, Setup
 
 HOME = HomeFolder("XDG_CONFIG_HOME", ".config", "goose")

@@ -126,10 +126,8 @@ def choose(
     unknown: list[dict[str, Any]] | None = [] if is_later else None
     if head is None or not (session_id.isprintable() and 0 < len(session_id) <= 200):
         return unknown
-    if head.get("is_absent") and head["is_same"]:
-        return []  # there is no store, or no project
-    if head.get("is_absent"):
-        return unknown
+    if head.get("is_absent"):  # there is no store, or no project
+        return [] if head["is_same"] else unknown
     if head["apart"] and not {session_id, "*"}.isdisjoint(head["apart"]):
         return unknown
     if event in STARTS and hearer_of(payload) == session_id:

@@ -66,11 +66,11 @@ class JournalEntry:
     made_folders: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, eq=False)
 class SetupJournal:
     """The entries of one user, in a folder of their own."""
 
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
+    folder: str
 
     def find(self, path: str) -> JournalEntry | None:
         """Return the entry of a file; ``None`` if missing or damaged."""
@@ -92,7 +92,7 @@ class SetupJournal:
 
     def put(self, entry: JournalEntry) -> None:
         """Store an entry on disk before its file is touched."""
-        make_private(str(self._folder))
+        make_private(str(self.folder))
         told = {
             "path": entry.path,
             "before": None if entry.before is None else base64.b64encode(entry.before).decode(),
@@ -109,7 +109,7 @@ class SetupJournal:
 
     def _place(self, path: str) -> str:
         name = path.encode("utf-8", "surrogateescape")
-        return os.path.join(self._folder, f"{crc32(name):08x}{crc32(name, 1):08x}.json")
+        return os.path.join(self.folder, f"{crc32(name):08x}{crc32(name, 1):08x}.json")
 
 
 def hash_of(content: bytes) -> str:

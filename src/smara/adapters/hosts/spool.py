@@ -18,7 +18,6 @@ ASIDE = "unreadable"
 """The folder of files that cannot be taken in."""
 MOST_BYTES = 1 << 20
 """A payload longer than this is shortened, value by value, before it is written."""
-MOST_READ_BYTES = 64 << 20
 MOST_FILES = 20_000
 """About a week of a busy agent; past it the oldest tool calls are let go, and counted."""
 _LOOK_EVERY = 64

@@ -6,8 +6,6 @@ importing again changes only what has changed. What a file says is taken as impo
 as taught by the user: it waits for a person's word before it is told unasked.
 """
 
-from __future__ import annotations
-
 from smara.adapters.instructions.collect import find_instructions
 from smara.adapters.instructions.importer import (
     InstructionReport,

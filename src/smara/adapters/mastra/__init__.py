@@ -5,8 +5,6 @@ The store is read and never written to. Its tables have changed over the years, 
 by the names that are there, and whatever is missing or damaged is told and left out.
 """
 
-from __future__ import annotations
-
 from smara.adapters.mastra.importer import MastraReport, import_mastra
 
 __all__ = ["MastraReport", "import_mastra"]

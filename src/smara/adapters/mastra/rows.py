@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -23,12 +23,12 @@ from smara.adapters.lines import (
     mapping_in,
     milliseconds,
     text_in,
-    without_surrogates,
 )
 from smara.adapters.mastra.source import MastraSource, Row
 from smara.adapters.records import bounded_id
 from smara.core.startup.regex import regex
 from smara.messages.models import NewMessage, NewThread, Part, Role, plain
+from smara.shapes import encodable
 
 _BOOKKEEPING = ("step-start", "step-finish", "step-end", "start", "finish")
 _MARKER = "data-om-"
@@ -239,14 +239,14 @@ class ObservationNotes(NamedTuple):
     metadata: Mapping[str, Any]
 
 
+@dataclass(frozen=True, eq=False)
 class Rows:
     """Reads the rows of one source.
 
     A column is named as Mastra's code does (``createdAt``); older tables spell it ``created_at``.
     """
 
-    def __init__(self, source: MastraSource) -> None:
-        self._source = source
+    source: MastraSource
 
     def thread(self, row: Row) -> ThreadRow | None:
         thread_id = self._text(row, "id")
@@ -350,7 +350,7 @@ class Rows:
     def _value(self, row: Row, name: str) -> Any:
         value = _column(row, name)
         if not isinstance(value, (bytes, bytearray, memoryview)):
-            return without_surrogates(value) if isinstance(value, (str, dict, list)) else value
+            return encodable(value) if isinstance(value, (str, dict, list)) else value
         data = bytes(value)
         try:
             text = data.decode("utf-8")
@@ -359,7 +359,7 @@ class Rows:
         except UnicodeDecodeError:
             pass
         # Newer versions keep JSON in SQLite's own binary form.
-        return self._source.json_text(data) or data.decode("utf-8", "replace")
+        return self.source.json_text(data) or data.decode("utf-8", "replace")
 
     def _text(self, row: Row, name: str) -> str:
         value = self._value(row, name)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -28,10 +28,10 @@ from smara.adapters.lines import (
     milliseconds,
     read_lines,
     text_in,
-    without_surrogates,
 )
 from smara.adapters.records import Counted, Identities, Progress, Record, bounded_id, build
 from smara.messages.models import ROLES, NewMessage, NewThread, Part, Role, ThreadKind
+from smara.shapes import encodable
 
 _THREAD = (
     "thread",
@@ -87,13 +87,13 @@ def read_jsonl(
         yield entry if isinstance(entry, Counted) else reader.read(entry)
 
 
+@dataclass(frozen=True, eq=False)
 class PlainReader:
     """Turns objects into messages and threads, one record for each."""
 
-    def __init__(self, default_thread: str) -> None:
-        self._default_thread = default_thread
-        self._threads: dict[str, NewThread] = {}
-        self._identities = Identities()
+    default_thread: str
+    _threads: dict[str, NewThread] = field(default_factory=dict, init=False)
+    _identities: Identities = field(default_factory=Identities, init=False)
 
     def read(self, entry: JsonLine) -> Record:
         """Read an object as a message or a thread, or count it."""
@@ -139,7 +139,7 @@ class PlainReader:
         elif given_thread is not None and not _id_in(given_thread):
             problem = '"thread" must be a text that is not empty'
         else:
-            thread_id = _id_in(given_thread) or self._default_thread
+            thread_id = _id_in(given_thread) or self.default_thread
             return self._message(entry, value, thread_id, role=role, content=content)
         return Counted(entry.line, "message", problem, detail=detail)
 
@@ -260,9 +260,7 @@ def render_thread(thread: NewThread) -> str:
 
 def _dump(fields: dict[str, Any]) -> str:
     given = {name: value for name, value in fields.items() if value is not None}
-    return json.dumps(
-        without_surrogates(given), ensure_ascii=False, separators=(", ", ": "), default=str
-    )
+    return json.dumps(encodable(given), ensure_ascii=False, separators=(", ", ": "), default=str)
 
 
 def _first(value: Mapping[str, Any], *keys: str) -> Any:

@@ -295,8 +295,7 @@ class Anchors:
             return
         above, below = self._looked_at.get((owner, tree.root), 0), newest + 1
         while True:
-            with self.store.database.read() as session:
-                numbers = self.store.pending(session, owner, above, below, limit=limit)
+            numbers = self.store.ask(self.store.pending, owner, above, below, limit=limit)
             if not numbers:
                 break
             yield numbers

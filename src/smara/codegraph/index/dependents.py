@@ -23,6 +23,7 @@ from smara.codegraph.resolve.symbols import (
     Symbol,
     SymbolTable,
 )
+from smara.core.startup.record import dataclass, field
 from smara.core.startup.regex import regex
 
 if TYPE_CHECKING:
@@ -32,21 +33,21 @@ if TYPE_CHECKING:
 _WORD = regex(r"\w+")
 
 
+@dataclass(eq=False)
 class Recorder:
     """A table that notes what it is asked."""
 
-    def __init__(self, table: SymbolTable) -> None:
-        self._table = table
-        self.paths: set[str] = set()
-        self.names: set[str] = set()
+    table: SymbolTable
+    paths: set[str] = field(default_factory=set, init=False)
+    names: set[str] = field(default_factory=set, init=False)
 
     def outline(self, path: str) -> FileOutline | None:
         self.paths.add(path)
-        return self._table.outline(path)
+        return self.table.outline(path)
 
     def named(self, names: Collection[str], limit: int) -> dict[str, list[Symbol]]:
         self.names.update(names)
-        return self._table.named(names, limit)
+        return self.table.named(names, limit)
 
 
 class OutlineChange(NamedTuple):

@@ -89,8 +89,7 @@ class IndexTree:
         return FileWalk(TreeReader(self.root), excludes, self._tracked[1], clean=clean)
 
     def row(self) -> TreeRow | None:
-        with self.store.database.read() as session:
-            return self.store.tree_of(session, self.root)
+        return self.store.ask(self.store.tree_of, self.root)
 
 
 def index(
@@ -159,8 +158,7 @@ class _Run:
             row = store.begin_tree(session, tree.root, now_ms())
         is_full = is_full or (before is not None and before.version != VERSION)
         walked = tree.walk().all()
-        with store.database.read() as session:
-            seen = store.files(session, row.no)
+        seen = store.ask(store.files, row.no)
         plan = plan_of(walked, seen, is_full)
         # Where most files are new, asking each time whom a change concerns costs more than to make
         # all edges.

@@ -24,6 +24,7 @@ from smara.codegraph.models import IndexReport
 from smara.codegraph.store import VERSION, FileRow
 from smara.core import log
 from smara.core.paths import is_generated_folder
+from smara.core.startup.record import dataclass, field
 from smara.errors import SmaraError
 
 if TYPE_CHECKING:
@@ -88,8 +89,7 @@ def update(tree: IndexTree, paths: Sequence[str | os.PathLike[str]]) -> IndexRep
         if len(late) > 1:
             with store.database.write(is_derived=True) as session:
                 store.mark_stale(session, [each.no for each in late], clock.now_ms())
-        with store.database.read() as session:
-            earlier = StoredFiles.read(session, store, late)
+        earlier = store.ask(StoredFiles.read, store, late)
         chunks = {
             (chunk.kind, chunk.name, chunk.prefix, chunk.text)
             for rows in earlier.chunks.values()
@@ -157,8 +157,7 @@ def differences(tree: IndexTree) -> Differences:
     store, row = tree.store, tree.row()
     if row is None:
         return Differences([], sorted(tree.walk().all().files), [], unsure={})
-    with store.database.read() as session:
-        seen: dict[str, FileRow] = store.files(session, row.no)
+    seen: dict[str, FileRow] = store.ask(store.files, row.no)
     walked = tree.walk(clean=seen).all()
     changed = [
         path
@@ -200,21 +199,21 @@ ELSEWHERE = "another commit is checked out than was indexed; `smara code index` 
 UNSURE = "the code could not be compared with the disk: answers may be behind"
 
 
+@dataclass(eq=False)
 class CatchUp:
     """Compares one tree with the disk, now and then."""
 
-    def __init__(self, tree: IndexTree, on_indexed: Callable[[Sequence[str] | None], None]) -> None:
-        self._tree = tree
-        self._on_indexed = on_indexed
-        self._next_look = 0.0
-        self._note: str | None = None
+    tree: IndexTree
+    on_indexed: Callable[[Sequence[str] | None], None]
+    _next_look: float = field(default=0.0, init=False)
+    _note: str | None = field(default=None, init=False)
 
     def look(self) -> str | None:
         """Read what has changed, if it is little.
 
         What has to be known of the answers besides, or ``None``.
         """
-        clock = self._tree.clock
+        clock = self.tree.clock
         started = clock.monotonic()
         if started < self._next_look:
             return self._note
@@ -228,16 +227,16 @@ class CatchUp:
         return self._note
 
     def _compare(self) -> str | None:
-        if (row := self._tree.row()) is None or row.finished_at is None:
+        if (row := self.tree.row()) is None or row.finished_at is None:
             return None  # the process that makes the first index tells it
-        if not os.path.isdir(self._tree.root):
-            return f"the folder {self._tree.root} is gone: answers are of what was in it"
+        if not os.path.isdir(self.tree.root):
+            return f"the folder {self.tree.root} is gone: answers are of what was in it"
         if row.version != VERSION:
             return (
                 "the index was made by another version of Smara; `smara code index` makes it again"
             )
-        is_elsewhere = git.head_of(self._tree.root) != (row.branch, row.head)
-        store = self._tree.store
+        is_elsewhere = git.head_of(self.tree.root) != (row.branch, row.head)
+        store = self.tree.store
         with store.database.read() as session:
             is_large = store.count(session, "code_files", row.no) > MOST_LOOKED_AT
             # Left by a process that was killed between writing and joining; while an index is made,
@@ -247,7 +246,7 @@ class CatchUp:
             )
         if is_large:
             return ELSEWHERE if is_elsewhere else None
-        found = differences(self._tree)
+        found = differences(self.tree)
         many = len(found.paths) - len(found.unsure)
         if many > MOST_FILES:
             return (
@@ -255,11 +254,11 @@ class CatchUp:
                 "reads them"
             )
         if len(found.paths) > MOST_PATHS or is_elsewhere:
-            index(self._tree, wait_seconds=_WAIT_SECONDS)
-            self._on_indexed(None)
+            index(self.tree, wait_seconds=_WAIT_SECONDS)
+            self.on_indexed(None)
         elif found.paths or 0 < unjoined <= MOST_FILES:
-            update(self._tree, found.paths)
-            self._on_indexed(found.paths)
+            update(self.tree, found.paths)
+            self.on_indexed(found.paths)
         return None
 
 

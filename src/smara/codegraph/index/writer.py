@@ -15,22 +15,22 @@ from smara.codegraph.language import tables
 from smara.codegraph.resolve.symbols import FileOutline, outline_of, pack_outline, unpack_outline
 from smara.codegraph.store import ChunkRow, CodeStore, FileRow, NodeRow, WriteBatch
 from smara.core.escape import to_storable
-from smara.core.startup.record import dataclass
+from smara.core.startup.record import dataclass, field
 from smara.database.database import Session
 from smara.database.fulltext import RecordTerms
 
 _BLOCK = {"file": 64, "node": 2_000, "chunk": 1_000}
 
 
+@dataclass(frozen=True, eq=False)
 class Numbers:
     """New row numbers, reserved from the database in batches.
 
     Not inside a transaction: it is one itself.
     """
 
-    def __init__(self, store: CodeStore) -> None:
-        self._store = store
-        self._free: dict[str, tuple[int, int]] = {}
+    store: CodeStore
+    _free: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)
 
     def prepare(self, works: Sequence[FileRecord]) -> None:
         """Have enough numbers for whatever these files may need."""
@@ -43,7 +43,7 @@ class Numbers:
             first, end = self._free.get(kind, (0, 0))
             if end - first < count:
                 size = max(count, _BLOCK[kind])
-                start = self._store.reserve(kind, size)
+                start = self.store.reserve(kind, size)
                 self._free[kind] = (start, start + size)
 
     def take(self, kind: str) -> int:

@@ -24,6 +24,7 @@ from smara.codegraph.resolve.symbols import (
     outline_of,
 )
 from smara.core.paths import is_test_path
+from smara.core.startup.record import dataclass, field
 from smara.core.startup.regex import regex
 
 SHORTEST_GUESS = 4
@@ -75,14 +76,12 @@ def is_telling(name: str) -> bool:
     return len(name) >= SHORTEST_GUESS and name not in COMMON_NAMES and not name.startswith("__")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class EdgeSet:
     """Edges distinct by start, end, kind and line, with target paths."""
 
-    __slots__ = ("edges", "path_of")
-
-    def __init__(self) -> None:
-        self.edges: dict[tuple[int, int, EdgeKind, int], NewEdge] = {}
-        self.path_of: dict[int, str] = {}
+    edges: dict[tuple[int, int, EdgeKind, int], NewEdge] = field(default_factory=dict, init=False)
+    path_of: dict[int, str] = field(default_factory=dict, init=False)
 
     def put(self, edge: NewEdge, path: str) -> None:
         """Add an edge that ends in the file at ``path``.
@@ -168,33 +167,28 @@ MOST_OF_A_NAME = 64
 _OWN = frozenset({"self", "this", "cls", "super()", "Self", "super"})
 
 
+@dataclass(frozen=True, eq=False)
 class Resolver:
     """A resolver of one tree's files, with shared memos."""
 
-    def __init__(
-        self,
-        table: SymbolTable,
-        project: ProjectFiles,
-        precise: Callable[[str], Precise] | None = None,
-    ) -> None:
-        self._table = table
-        self._precise = precise
-        self._project = project
-        self._rules: dict[Callable[..., Any], LanguageRules] = {}
-        self._named: dict[tuple[LanguageRules, str], list[Symbol]] = {}
+    table: SymbolTable
+    project: ProjectFiles
+    precise: Callable[[str], Precise] | None = None
+    _rules: dict[Callable[..., Any], LanguageRules] = field(default_factory=dict, init=False)
+    _named: dict[tuple[LanguageRules, str], list[Symbol]] = field(default_factory=dict, init=False)
 
     def resolve(self, facts: FileFacts) -> list[NewEdge]:
         """Return a file's edges, distinct by ends, kind and line."""
-        outline = self._table.outline(facts.path) or outline_of(
+        outline = self.table.outline(facts.path) or outline_of(
             facts, 0, [0] * len(facts.definitions)
         )
         make = languages()[facts.language].rules
         if make not in self._rules:
-            self._rules[make] = make(self._table, self._project)
+            self._rules[make] = make(self.table, self.project)
         rules = self._rules[make]
         edges = EdgeSet()
         _add_imports(rules, facts, outline, edges=edges)
-        precise = self._precise(facts.path) if self._precise is not None else None
+        precise = self.precise(facts.path) if self.precise is not None else None
         if precise:
             # Add the edges that a compiler's index tells, and leave the other references.
             meanings = [(each, precise.get((each.line, each.name))) for each in facts.references]
@@ -206,7 +200,7 @@ class Resolver:
             facts = facts._replace(references=left)
         walk = ReferenceWalk(rules, facts, outline)
         self._add_by_name(walk, _add_references(walk, facts, edges), edges)
-        add_test_edges(self._table, self._project, outline, edges=edges)
+        add_test_edges(self.table, self.project, outline, edges=edges)
         return list(edges.edges.values())
 
     def forget(self) -> None:
@@ -228,7 +222,7 @@ class Resolver:
             or (each.receiver and each.kind == "calls" and is_telling(each.name))
         ]
         missing = {each.name for each, _ in questions if (rules, each.name) not in self._named}
-        answer = self._table.named(missing, MOST_OF_A_NAME) if missing else {}
+        answer = self.table.named(missing, MOST_OF_A_NAME) if missing else {}
         for name in missing:
             symbols = answer.get(name, [])
             # A name that is too common to be listed whole is one that nothing can be said about.

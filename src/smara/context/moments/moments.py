@@ -133,10 +133,10 @@ class Moments(ReceiptKeeper):
         Returns:
             The injection, or None if there is nothing to say.
         """
-        is_emptied = source in EMPTYING
-
-        def find(standing: SessionState, deadline: Deadline) -> InjectionDraft | None:
-            return self._start_draft(
+        return self._say(
+            "start",
+            session_id,
+            lambda standing, deadline: self._start_draft(
                 session_id,
                 source,
                 cwd,
@@ -144,9 +144,11 @@ class Moments(ReceiptKeeper):
                 known_texts=known_texts,
                 old_keys=standing.old_keys,
                 deadline=deadline,
-            )
-
-        return self._say("start", session_id, find, source, agent, is_emptied)
+            ),
+            source=source,
+            agent=agent,
+            is_emptied=source in EMPTYING,
+        )
 
     def first_message(
         self, session_id: str, text: str, *, is_first: bool = True
@@ -236,16 +238,17 @@ class Moments(ReceiptKeeper):
         if not (call.files or call.pattern or call.command):
             return None
 
-        def find(standing: SessionState, deadline: Deadline) -> InjectionDraft | None:
-            return self._tool_draft(
+        return self._say(
+            "after_tool",
+            session_id,
+            lambda standing, _: self._tool_draft(
                 "after_tool",
                 self._tools.after(call, output, error),
                 standing,
                 session_id=session_id,
                 known_texts=known_texts,
-            )
-
-        return self._say("after_tool", session_id, find)
+            ),
+        )
 
     def between_steps(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -87,8 +87,7 @@ class ReceiptKeeper:
     @property
     def has_arms(self) -> bool:
         """True if sessions of this project take part in an experiment."""
-        with self._store.database.read() as session:
-            return self._store.has_arms(session)
+        return self._store.ask(self._store.has_arms)
 
     def set_arms(self, is_on: bool, *, actor: str | None = None) -> None:
         """Begin or end the experiment for the sessions of this project.
@@ -342,8 +341,7 @@ class ReceiptKeeper:
             and receipt_id.isascii()
         ):
             beginning = receipt_id if receipt_id.startswith("r-") else f"r-{receipt_id}"
-            with self._store.database.read() as session:
-                found = self._store.find(session, beginning.lower())
+            found = self._store.ask(self._store.find, beginning.lower())
             if len(found) == 1:
                 return found[0]
             if found:
@@ -374,13 +372,11 @@ class ReceiptKeeper:
                 raise InvalidInputError(
                     f"{name} must be a whole number, at least {least}; got {value!r}.", field=name
                 )
-        with self._store.database.read() as session:
-            return self._store.list(session, session_id, limit, offset)
+        return self._store.ask(self._store.list, session_id, limit, offset)
 
     def totals(self) -> ReceiptTotals:
         """Return all receipts in numbers."""
-        with self._store.database.read() as session:
-            return self._store.totals(session)
+        return self._store.ask(self._store.totals)
 
 
 def is_statement(point: Point) -> bool:
@@ -439,13 +435,13 @@ def _hearer(event: HostEvent) -> str:
     )
 
 
+@dataclass(frozen=True, eq=False)
 class UseDetector:
     """Looks whether what was told is used."""
 
-    def __init__(self, store: MomentStore, memories: Callable[[], Memories], clock: Clock) -> None:
-        self._store = store
-        self._memories = memories
-        self._clock = clock
+    store: MomentStore
+    memories: Callable[[], Memories]
+    clock: Clock
 
     def heed(self, events: Sequence[HostEvent]) -> int:
         """Settle what events show; return how much was settled."""
@@ -453,8 +449,7 @@ class UseDetector:
         for session_id, group in groupby(sorted(events, key=_hearer), key=_hearer):
             if not is_id(session_id):
                 continue
-            with self._store.database.read() as session:
-                waiting = self._store.waiting(session, session_id)
+            waiting = self.store.ask(self.store.waiting, session_id)
             if waiting:
                 in_order = sorted(group, key=lambda event: event.at_ms)
                 settled += self._heed(session_id, in_order, waiting)
@@ -466,12 +461,12 @@ class UseDetector:
         sights = [(event.at_ms, seen_in(event)) for event in events]
         helped: list[str] = []
         settled = 0
-        with self._store.database.write(is_derived=True) as session:
+        with self.store.database.write(is_derived=True) as session:
             for each in waiting:
                 settled += self._settle(session, each, sights, helped)
         for memory_id in helped:
             try:
-                self._memories().used(
+                self.memories().used(
                     memory_id,
                     "helped",
                     note="a command that it recommends was run and worked",
@@ -493,7 +488,7 @@ class UseDetector:
         """Settle one item if it was used or repeated; return True if it is settled."""
         after = [(at_ms, sight) for at_ms, sight in sights if at_ms >= each.made_at]
         uses = [(use, at_ms) for at_ms, sight in after if (use := shows_use(each.signs, sight))]
-        now, place = self._clock.now_ms(), (each.receipt_no, each.position)
+        now, place = self.clock.now_ms(), (each.receipt_no, each.position)
         is_warning = any(sign.startswith("again:") for sign in each.signs)
         again = [(at_ms, sight) for at_ms, sight in after if runs_again(each.signs, sight)]
         # Many hosts show a warning with the result of that very call: its failure was not spared.
@@ -505,13 +500,13 @@ class UseDetector:
             if how == "ran" and each.kind == "memory":
                 helped.append(each.item_id)
             is_saving = is_warning and how == "ran" and (first is None or first > used_at)
-            self._store.settle(session, *place, "used", how=how, at_ms=now, is_saving=is_saving)
-            self._store.mark_used(session, each.receipt_no, how, now)
+            self.store.settle(session, *place, "used", how=how, at_ms=now, is_saving=is_saving)
+            self.store.mark_used(session, each.receipt_no, how, now)
             return True
         if first is not None and any(at > first and not sight.worked for at, sight in again):
-            self._store.settle(session, *place, "repeated", how="repeated", at_ms=now)
+            self.store.settle(session, *place, "repeated", how="repeated", at_ms=now)
             return True
         trace = each.how or next((use for use, _ in uses), "")
         if (first, trace) != (each.ran_at, each.how):
-            self._store.put_trace(session, *place, ran_at=first, how=trace)
+            self.store.put_trace(session, *place, ran_at=first, how=trace)
         return False

@@ -72,23 +72,23 @@ class RecentRooms:
     observations: ObservationStore
 
 
+@dataclass(frozen=True, eq=False)
 class RecentWork:
     """The end of a pack: working memory, the last session, open tasks.
 
     It changes often, so nothing that could be cached comes after it.
     """
 
-    def __init__(self, rooms: RecentRooms) -> None:
-        self._rooms = rooms
+    rooms: RecentRooms
 
     # what is held in mind
 
     def working(self) -> list[InjectionLine]:
-        page = self._rooms.working().find()
+        page = self.rooms.working().find()
         if page is None:
             return []
         text = (
-            self._rooms.working()
+            self.rooms.working()
             .render_by_author(_WORKING_CHARACTERS)
             .replace("[Memory #", "(Memory #")
         )
@@ -110,10 +110,10 @@ class RecentWork:
         """Return the last session's request and the evidence of its work."""
         head = "This session so far"
         if is_same_session:
-            thread = self._rooms.threads().find(session_id) if is_id(session_id) else None
+            thread = self.rooms.threads().find(session_id) if is_id(session_id) else None
             lines = [self._task_of(thread)] if thread else []
         else:
-            recent = self._rooms.threads().list(kind="conversation", limit=_THREADS_LOOKED_AT)
+            recent = self.rooms.threads().list(kind="conversation", limit=_THREADS_LOOKED_AT)
             own = (session_id, session_id.partition("/agent-")[0])
             others = [each for each in recent if each.id not in own and each.message_count]
             # An import, or words from outside, cannot be told; the session before them can.
@@ -123,9 +123,8 @@ class RecentWork:
         if thread is None or not any(lines):
             return []
         if not is_same_session:
-            store = self._rooms.behavior
-            with store.database.read() as session:
-                watched = store.sessions(session, " AND session_id = ?", (thread.id,))
+            store = self.rooms.behavior
+            watched = store.ask(store.sessions, " AND session_id = ?", (thread.id,))
             # Of one that goes on it is not known yet.
             final = [each.evidence for each in watched if each.state == "final"]
             lines += [one_line(sentence) for evidence in final for sentence in evidence]
@@ -160,12 +159,11 @@ class RecentWork:
         task = notes.get("currentTask") if isinstance(notes, dict) else None
         if not isinstance(task, str) or not task.strip():
             return ""
-        with self._rooms.observations.database.read() as session:
-            taint = self._rooms.observations.taint_of_thread(session, thread.id)
+        taint = self.rooms.observations.ask(self.rooms.observations.taint_of_thread, thread.id)
         return f"noted as its task: {quoted(task, 260)}." if LOCAL_TAINT.issuperset(taint) else ""
 
     def _request_of(self, thread: Thread) -> str:
-        store, after = self._rooms.messages, max(0, thread.message_count - _MESSAGES_LOOKED_AT)
+        store, after = self.rooms.messages, max(0, thread.message_count - _MESSAGES_LOOKED_AT)
         with store.database.read() as session:
             no = store.thread_no(session, thread.id)
             found = (
@@ -199,7 +197,7 @@ class RecentWork:
 
     def _quoted_prompt(self, thread: Thread, seq: int, words: str) -> str:
         """Quote a person's own words apart from what was copied from the agent."""
-        store = self._rooms.messages
+        store = self.rooms.messages
         with store.database.read() as session:
             no = store.thread_no(session, thread.id)
             before = (
@@ -217,7 +215,7 @@ class RecentWork:
 
     def tasks(self) -> list[InjectionLine]:
         """Return tasks in progress and ready ones, in two lines."""
-        tasks = self._rooms.tasks()
+        tasks = self.rooms.tasks()
         totals = tasks.totals()
         if not totals.open + totals.in_progress:
             return []
@@ -237,7 +235,7 @@ class RecentWork:
 
     def _titled(self, task: Task) -> str:
         """A task by its title, with who wrote that if it was not a person."""
-        author = self._rooms.tasks().author(task.id)
+        author = self.rooms.tasks().author(task.id)
         mark = "" if author == "person" else f" (written by {WRITTEN_BY[author]})"
         return f"{task.short_id} {quoted(task.title, _TITLE_CHARACTERS[author])}{mark}"
 

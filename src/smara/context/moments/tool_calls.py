@@ -24,6 +24,7 @@ from smara.context.moments.draft import (
     line_of_refusal,
 )
 from smara.core.events import HostEvent
+from smara.core.startup.record import dataclass
 from smara.core.tool_names import is_whole, tool_arguments, tool_name
 from smara.core.tool_triggers import shown_files, starts
 from smara.knowledge.trust import Tellable
@@ -109,27 +110,25 @@ def wanted(failures: Sequence[KnownFailure]) -> list[KnownFailure]:
     return solved[:1] or [newest][: times >= least]
 
 
+@dataclass(frozen=True, eq=False)
 class ToolCallLookup:
     """Finds what is to be said around tool calls."""
 
-    def __init__(
-        self, finder: MemoryFinder, habits: Habits, commits: Callable[[], Commits]
-    ) -> None:
-        self._finder = finder
-        self._habits = habits
-        self._commits = commits
+    finder: MemoryFinder
+    habits: Habits
+    commits: Callable[[], Commits]
 
     def before(self, call: CallSubject) -> list[InjectionLine]:
         """Return what is known about a call before it is made."""
         if call.command:
-            refusing = self._finder.refusing(MOST_REFUSING)
+            refusing = self.finder.refusing(MOST_REFUSING)
             for needs, tellable in refusing:
                 if starts(call.command, needs):
                     return [line_of_refusal(tellable)]
-            absent = wanted(self._habits.failures_lacking(call.command))
+            absent = wanted(self.habits.failures_lacking(call.command))
             if absent:
                 return [line_of_failure(each, LACKING, is_before=True) for each in absent]
-            found = [each for each in self._habits.failures_of(call.command) if each.tool == "Bash"]
+            found = [each for each in self.habits.failures_of(call.command) if each.tool == "Bash"]
             return [
                 line_of_failure(each, FAILED_BEFORE, is_before=True)
                 for each in found
@@ -147,7 +146,7 @@ class ToolCallLookup:
                 else [
                     self.of_reading(each)
                     for path in call.files
-                    for each in self._finder.before_read(path)
+                    for each in self.finder.before_read(path)
                 ]
             )
             return [line for path in call.files for line in self._missing(path)][:1] or costs[:1]
@@ -160,7 +159,7 @@ class ToolCallLookup:
         )
         if not error and not (call.tool == "Bash" and has_failed(event)):
             if call.pattern:
-                found = self._finder.answering(call.pattern)
+                found = self.finder.answering(call.pattern)
                 return [self.of_search(tellable) for tellable in found]
             files = call.files or shown_files(call.command)  # some agents open files by commands
             is_edit = call.tool in EDITING
@@ -169,7 +168,7 @@ class ToolCallLookup:
                 *self._notes(files, call.given if is_edit else None),
             ]
         words = error or output
-        for failure in self._habits.failures_like(call.command, words) if call.command else []:
+        for failure in self.habits.failures_like(call.command, words) if call.command else []:
             if is_worth_saying(failure):
                 return [line_of_failure(failure, KNOWN_ERROR, is_before=False)]
         if call.tool == "Read":
@@ -178,18 +177,18 @@ class ToolCallLookup:
                 return missing[:1]
         return [
             line_of_memory(each, "its error stands in what failed")
-            for each in self._finder.about_error(words)
+            for each in self.finder.about_error(words)
         ][:1]
 
     def about_file(self, path: str, is_edit: bool) -> list[InjectionLine]:
         """Return what is known about a file."""
         return [
-            self.of_file(tellable, is_edit) for tellable in self._finder.about_file(path, is_edit)
+            self.of_file(tellable, is_edit) for tellable in self.finder.about_file(path, is_edit)
         ]
 
     def _notes(self, files: Sequence[str], given: Mapping[str, Any] | None) -> list[InjectionLine]:
         """What commits say about the lines of files that are opened or changed."""
-        found = (note for path in files for note in self._commits().notes_at(path, given))
+        found = (note for path in files for note in self.commits().notes_at(path, given))
         return [line_of_note(note, given is not None) for note in found][:_MOST_NOTES]
 
     def of_file(self, tellable: Tellable, is_edit: bool) -> InjectionLine:
@@ -211,13 +210,13 @@ class ToolCallLookup:
 
     def _missing(self, path: str) -> list[InjectionLine]:
         """A file that was looked for there before, and is not there."""
-        root = self._finder.root() or os.getcwd()
+        root = self.finder.root() or os.getcwd()
         name = project_path(path, root)
         if name is None or os.path.exists(os.path.join(root, name)):
             return []
         found = [
             each
-            for each in self._habits.failures_of(name)
+            for each in self.habits.failures_of(name)
             if each.tool == "Read" and each.how == "path"
         ]
         return [

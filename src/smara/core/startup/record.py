@@ -38,7 +38,7 @@ else:
             has_hash = "__hash__" in own and not (cls.__hash__ is None and "__eq__" in own)
             made = _slotted(cls) if slots else cls
             facts = _Facts(cls, made, kw_only)
-            for name in _FACTS:
+            for name in _FACTS if slots else ():
                 setattr(made, name, _Fact(name, facts))
             if not slots:
                 facts.find()  # the defaults of fields are attributes of such a class

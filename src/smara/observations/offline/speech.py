@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from smara.actions.failures import failure_in
+from smara.core.startup.record import dataclass
 from smara.core.startup.regex import regex
 from smara.observations.models import Category, Note, Priority
 from smara.observations.offline.acts import (
@@ -287,18 +288,18 @@ def _labelled(label: str, text: str) -> str:
     return f"{label} {text[len(label) :].strip() if is_double else text}".strip()
 
 
+@dataclass(frozen=True, eq=False)
 class Assistant:
     """The agent in one exchange: writes notes on what it says."""
 
-    def __init__(self, scene: Scene, wish: Wish) -> None:
-        self._scene = scene
-        self._wish = wish
+    scene: Scene
+    wish: Wish
 
     def between(self, utterance: Utterance) -> list[Note]:
         """Write notes on what is explained or decided between calls."""
         parts = outline(utterance.text)
         notes = self._code(utterance, parts)
-        focus = self._scene.focus
+        focus = self.scene.focus
         explained = [
             each
             for each in parts.prose
@@ -319,14 +320,14 @@ class Assistant:
             category: Category = "finding" if any(map(CUES["finding"].search, words)) else "answer"
             if any(map(CUES["blocked"].search, words)):
                 category = "blocker"
-            if self._wish == "question" or not self._scene.is_coding:
+            if self.wish == "question" or not self.scene.is_coding:
                 category = "answer"
-            elif self._wish == "request" and any(
+            elif self.wish == "request" and any(
                 map(CUES["completion"].search, words[:4] + words[-2:])
             ):
                 category = "completion"
             notes.append(self._summary(utterance, category, parts))
-        if question and self._scene.is_coding:
+        if question and self.scene.is_coding:
             text = f"Agent asked: {clip(question, 300)}"
             blocked = [clip(each, 240) for each in words if CUES["blocked"].search(each)][:1]
             category = "blocker" if blocked else "question"
@@ -341,9 +342,9 @@ class Assistant:
             category = "decision"
         elif any(map(CUES["blocked"].search, explained)):
             category = "blocker"
-        elif self._scene.mode == "bug_fixing" and CUES["root cause"].search(text):
+        elif self.scene.mode == "bug_fixing" and CUES["root cause"].search(text):
             facts = {"rootCause": text}
-        elif name := {"debugging": "symptoms", "research": "findings"}.get(self._scene.mode):
+        elif name := {"debugging": "symptoms", "research": "findings"}.get(self.scene.mode):
             facts = {name: [clip(words, 200) for words in explained]}
         label, priority = _AGENT_SHAPES[category]
         priority = "high" if "rootCause" in facts else priority
@@ -351,7 +352,7 @@ class Assistant:
 
     def _summary(self, utterance: Utterance, category: Category, parts: TextOutline) -> Note:
         """Write the telling sentences of a message, and the items of its lists."""
-        is_coding = self._scene.is_coding
+        is_coding = self.scene.is_coding
         size = _FOR_AN_ITEM if is_coding else _FOR_AN_ITEM_OF_TALK
         details = [clip(item, size) for item in parts.items[:_MOST_ITEMS]]
         if len(parts.items) > _MOST_ITEMS:
@@ -387,13 +388,13 @@ class Assistant:
         details: Sequence[str] = (),
         **facts: Any,
     ) -> Note:
-        return self._scene.note(
+        return self.scene.note(
             priority,
             category,
             text,
             [utterance],
             inputs=["assistant"],
             details=details,
-            **self._scene.mentions(" ".join([text, *details])),
+            **self.scene.mentions(" ".join([text, *details])),
             **facts,
         )

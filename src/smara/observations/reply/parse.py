@@ -15,6 +15,7 @@ from smara.core.dates import find_days
 from smara.core.escape import neutralize
 from smara.core.startup.record import dataclass, field, replace
 from smara.core.startup.regex import re, regex
+from smara.core.validate import no_constant
 from smara.errors import BadReplyError, InvalidInputError
 from smara.observations.models import AgentMode, Extractor, Note, ObservationDraft
 from smara.observations.render import local
@@ -31,7 +32,7 @@ from smara.observations.reply.sections import (
     split_reply,
     unescaped,
 )
-from smara.working.schema import check_value, no_constant, read_schema
+from smara.working.schema import check_value, read_schema
 
 Kind = Literal["text", "texts", "object", "objects"]
 
