@@ -1,5 +1,7 @@
 """List the licenses of what an installation brings: ``python -m tests.licenses``.
 
+Packages, and the files of others that the wheel itself holds for the panel.
+
 Exits with 1 if a package names none, or one that asks for more than notice and attribution of
 those who hand on a program that uses it.
 """
@@ -11,6 +13,7 @@ import tomllib
 from importlib.metadata import PackageMetadata, metadata
 from pathlib import Path
 
+from tests import vendor_files
 from tests.test_install import installed
 
 ROOT = Path(__file__).parents[1]
@@ -46,6 +49,10 @@ def main() -> int:
         if not is_free(stated):
             trouble = 1
         print(f"{name:<28}{stated or 'none stated'}{'' if is_free(stated) else '   <- look'}")  # noqa: T201
+    for row in vendor_files.rows():
+        trouble |= not is_free(row["license"])
+        origin = f"{row['package']} {row['version']}, in the panel"
+        print(f"{row['name']:<28}{row['license']} ({origin})")  # noqa: T201
     return trouble
 
 

@@ -70,13 +70,21 @@ class Window:
     examples: dict[str, str]
     _contexts: list[BrowserContext] = field(default_factory=list)
 
-    def tab(self, language: str = "en", theme: str = "light", width: int = 1_440) -> Tab:
+    def tab(
+        self,
+        language: str = "en",
+        theme: str = "light",
+        width: int = 1_440,
+        *,
+        has_script: bool = True,
+    ) -> Tab:
         """Open a tab of its own profile, logged in."""
         context = self.browser.new_context(
             locale=_LOCALES[language],
             color_scheme="dark" if theme == "dark" else "light",
             viewport={"width": width, "height": 900},
             reduced_motion="reduce",
+            java_script_enabled=has_script,
         )
         self._contexts.append(context)
         context.add_init_script(AXE_SCRIPT)

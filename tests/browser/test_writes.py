@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -160,18 +161,145 @@ def test_a_setting_shows_its_effect_before_it_is_saved(window, store):
     assert tab.trouble == []
 
 
-def test_a_memory_is_edited_from_the_list_and_the_list_stays(window, store):
+def note_trap(memory: smara.Memory, name: str = "importer") -> None:
+    """Add one more memory of the kind that waits for a person."""
+    noted = memory.memories.add(
+        f"The {name} of the CSV files fails on a byte order mark of the header.",
+        type="gotcha",
+        source="agent_explicit",
+        by="agent",
+        files=[f"src/{name}.py"],
+    )
+    assert noted.memory is not None
+
+
+def test_a_memory_is_edited_in_its_row_and_the_list_stays(window, store):
+    """Leave it with Esc, then save it; the page moves on meanwhile and takes no text away."""
     tab = window.tab()
     page = tab.open("/ui/browse?type=gotcha")
     page.keyboard.press("j")
     page.keyboard.press("e")
-    expect(page.get_by_label("Statement")).to_be_focused()
-    page.get_by_label("Statement").fill("The worker of the cache retries six times.")
+    field = page.locator("#main .row").get_by_label("Statement")
+    expect(field).to_be_focused()
+    field.fill("Nothing that stays.")
+    page.keyboard.press("Escape")
+    expect(page.locator("#main .row")).to_contain_text("retries four times")
+    expect(page.locator("#main .row")).to_be_focused()
+    page.keyboard.press("e")
+    expect(field).to_be_focused()
+    expect(field).to_have_value(re.compile("retries four times"))
+    field.fill("The worker of the cache retries six times.")
+    with smara.open(store, project="default") as memory:
+        note_trap(memory)
+    expect(page.locator("#main .row")).to_have_count(2)
+    expect(field).to_be_focused()
+    expect(field).to_have_value("The worker of the cache retries six times.")
+    assert tab.violations() == []
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.locator("#main .row")).to_contain_text("six times")
+    expect(page.locator("#main .row").last).to_contain_text("six times")
+    expect(page.locator("#main .row").last).to_be_focused()
     assert page.url.endswith("/ui/browse?type=gotcha")
     with smara.open(store, project="default") as memory:
         assert "six times" in memory.memories.get(window.examples["memories"]).content
+    assert tab.trouble == []
+
+
+def test_an_edit_in_a_row_knows_the_version_it_began_with(window, store):
+    tab = window.tab()
+    page = tab.open("/ui/browse?type=gotcha")
+    page.get_by_role("link", name="Edit").click()
+    page.get_by_label("Statement").fill("The worker retries seven times.")
+    with smara.open(store, project="default") as memory:
+        memory.memories.update(window.examples["memories"], content="It retries nine times.")
+    # The page heard of it when the count of its events is in; another row shows that.
+    with smara.open(store, project="default") as memory:
+        note_trap(memory)
+    expect(page.locator("#main .row")).to_have_count(2)
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("heading", name="Conflict")).to_be_visible()
+    expect(page.locator("pre")).to_have_text("It retries nine times.")
+    expect(page.get_by_label("Statement")).to_have_value("The worker retries seven times.")
+
+
+def test_a_row_that_leaves_takes_no_text_with_it(window, store):
+    tab = window.tab()
+    page = tab.open("/ui/browse?type=gotcha")
+    page.get_by_role("link", name="Edit").click()
+    page.get_by_label("Statement").fill("The worker retries seven times.")
+    with smara.open(store, project="default") as memory:
+        memory.memories.forget(window.examples["memories"])
+    expect(page.locator("[data-banner]")).to_contain_text("Something changed.")
+    expect(page.get_by_label("Statement")).to_have_value("The worker retries seven times.")
+    assert tab.trouble == []
+
+
+def test_a_page_changes_around_the_text_that_is_typed(window, store):
+    tab = window.tab()
+    page = tab.open(f"/ui/memories/{window.examples['memories']}")
+    field = page.get_by_label("Statement")
+    field.fill("Typed, not saved.")
+    with smara.open(store, project="default") as memory:
+        memory.memories.pin(window.examples["memories"], by="person")
+    expect(page.locator(".badge", has_text="pinned")).to_be_visible()
+    expect(field).to_have_value("Typed, not saved.")
+    expect(field).to_be_focused()
+    assert tab.trouble == []
+
+
+def test_everything_works_without_script(window, store):
+    """Every page opens; a memory is edited from the list and accepted by links and forms."""
+    tab = window.tab(has_script=False)
+    for _, address in addresses(window.examples):
+        tab.open(address)
+    page = tab.open("/ui/browse?type=gotcha")
+    page.get_by_role("link", name="Edit").click(force=True)
+    page.get_by_label("Statement").fill("The worker of the cache retries six times.")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator("#main .row")).to_contain_text("six times")
+    page = tab.open("/ui/review")
+    page.get_by_role("button", name="Accept a").click()
+    expect(page.get_by_text("Nothing waits for you.")).to_be_visible()
+    with smara.open(store, project="default") as memory:
+        found = memory.memories.get(window.examples["memories"])
+    assert (found.is_verified, "six times" in found.content) == (True, True)
+    assert tab.trouble == []
+
+
+def test_the_row_at_hand_stays_the_same_record_when_others_come(window, store):
+    """A key must not act on another memory than the one that was read."""
+    tab = window.tab()
+    page = tab.open("/ui/review")
+    page.keyboard.press("j")
+    row = page.locator(f"#row-{window.examples['review']}")
+    expect(row).to_be_focused()
+    row.get_by_role("checkbox").check()
+    row.focus()
+    expect(row.locator("[data-effect-text]")).to_contain_text("tokens")
+    with smara.open(store, project="default") as memory:
+        for number in range(3):
+            note_trap(memory, f"part{number}")
+    expect(page.locator(".row")).to_have_count(4)
+    expect(row).to_be_focused()
+    expect(row.get_by_role("checkbox")).to_be_checked()
+    expect(row.locator("[data-effect-text]")).to_contain_text("tokens")
+    page.keyboard.press("x")
+    expect(page.locator(".row")).to_have_count(3)
+    with smara.open(store, project="default") as memory:
+        assert not memory.memories.get(window.examples["review"]).is_active
+    assert tab.trouble == []
+
+
+def test_what_a_person_opened_and_saved_stays_when_the_page_changes(window, store):
+    tab = window.tab(width=360)
+    page = tab.open("/ui/browse?type=gotcha")
+    page.locator("summary", has_text="Filters").click()
+    page.get_by_label("Name of the view").fill("traps")
+    page.get_by_role("button", name="Save view").click()
+    expect(page.get_by_role("link", name="traps", exact=True)).to_be_visible()
+    with smara.open(store, project="default") as memory:
+        note_trap(memory)
+    expect(page.locator("#main .row")).to_have_count(2)
+    expect(page.get_by_role("link", name="traps", exact=True)).to_be_visible()
     assert tab.trouble == []
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+from html import unescape
 from importlib.resources import files
 from urllib.parse import urlencode
 
@@ -13,9 +15,11 @@ from babel.messages.pofile import read_po
 import smara
 from smara.surfaces.panel.pages import PAGES
 from smara.surfaces.panel.panel import LANGUAGES, panel_routes
+from tests import vendor_files
 from tests.surfaces.http_server import http_site
 from tests.surfaces.panel_store import addresses, fill
 from tests.surfaces.shell import smara as smara_command
+from tests.surfaces.test_http_events import stream
 
 
 @pytest.fixture
@@ -176,6 +180,46 @@ def test_the_command_opens_the_panel_in_the_browser(store, tmp_path, monkeypatch
 
 def test_without_a_key_there_is_no_panel(site):
     assert site.ask("GET", "/ui", key=None).status == 401
+
+
+def test_files_of_others_are_those_that_were_published(site, tmp_path):
+    assert vendor_files.differences() == []
+    for row in vendor_files.rows():
+        reply = site.ask("GET", f"/ui/static/vendor/{row['name']}")
+        assert vendor_files.digest(reply.body) == row["sha256"]
+    assert site.ask("GET", "/ui/static/vendor/files.toml").status == 404
+    copy = shutil.copytree(vendor_files.PLACE, tmp_path / "vendor")
+    with (copy / "htmx.min.js").open("ab") as opened:
+        opened.write(b" ")
+    (copy / "more.js").touch()
+    first, second = vendor_files.differences(copy)
+    assert first.startswith("htmx.min.js: its SHA-256 is")
+    assert second.startswith("more.js: ")
+
+
+def test_what_happens_before_a_page_listens_is_told_to_it(store, site, filled):
+    shown = page(site, "/ui/operations").body.decode()
+    [place] = re.findall(r'hx-sse:connect="([^"]+)"', shown)
+    with smara.open(store, project="default") as memory:
+        memory.jobs.add("worker", {"observed": 3})
+    with stream(site, query=unescape(place).removeprefix("/events")) as watching:
+        assert watching.next() | {"at": 0, "id": ""} == {
+            "event": "changed", "kind": "job.done", "at": 0, "id": "",
+            "threadId": None, "sessionId": None,
+        }  # fmt: skip
+
+
+def test_no_page_asks_the_browser_to_evaluate_anything(site, filled):
+    """The policy forbids it; what needs it would be dead markup."""
+    for spec, address in addresses(filled):
+        body = page(site, address).body.decode()
+        tags = re.findall(r"<[a-z][^>]*>", body)
+        names = {name for tag in tags for name in re.findall(r"\s([a-z][\w:-]*)=", tag)}
+        assert not {name for name in names if name.startswith(("hx-on", "on"))} | (
+            names & {"style", "hx-vals", "hx-headers", "hx-confirm"}
+        ), spec
+        assert not [tag for tag in tags if tag.startswith("<script") and "src=" not in tag], spec
+        assert not re.search(r'hx-trigger="[^"]*\[', body), spec
 
 
 def test_no_class_means_two_things_in_two_style_sheets():

@@ -45,8 +45,8 @@ class Subscriber:
         default_factory=lambda: asyncio.Queue(_MOST_WAITING + 2)
     )
 
-    is_plain: bool = False
-    """True to name no event: a page that follows all of them cannot list their names."""
+    name: str = ""
+    """The one name of all events, for a page that follows every kind."""
 
     def put(self, pieces: list[bytes]) -> bool:
         """Queue pieces; return False if the client is too slow."""
@@ -149,6 +149,17 @@ class Channel:
         return self._is_late or int(event.key[1:]) > self._places[event.key[0]]
 
 
+def name_of(wish: str) -> str:
+    """Return the name that a client gives to all events.
+
+    Raises:
+        Refusal: If it is not one word of small letters.
+    """
+    if wish and not (wish.isascii() and wish.isalpha() and wish.islower() and len(wish) < 32):
+        raise Refusal(400, "wrong_name", "Give `as` one word of small letters.")
+    return wish
+
+
 def piece_of(event: FeedEvent, cursor: str) -> bytes:
     """Return an event as it goes over the wire."""
     shown = {
@@ -190,7 +201,7 @@ class Events:
         self._loop = asyncio.get_running_loop()
         name, is_late = await self._api.in_thread(lambda: self._project(caller))
         channel = self.channels.setdefault(name, Channel(self._reader(caller), is_late))
-        watcher = Subscriber(is_plain=request.query_params.get("as") == "message")
+        watcher = Subscriber(name=name_of(request.query_params.get("as", "")))
         await channel.add(watcher, after)
         return StreamingResponse(self._stream(channel, watcher), media_type="text/event-stream")
 
@@ -220,7 +231,8 @@ class Events:
                     piece = b": \n\n"  # a sign of life, so that a lost connection is noticed
                 if piece is None:
                     return
-                yield _NAME.sub(b"", piece) if watcher.is_plain else piece
+                name = watcher.name
+                yield _NAME.sub(f"event: {name}\n".encode(), piece) if name else piece
         finally:
             channel.remove(watcher)
 

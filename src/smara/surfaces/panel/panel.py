@@ -12,6 +12,7 @@ import io
 from collections.abc import Mapping
 from functools import cache, partial
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -35,6 +36,7 @@ from starlette.routing import Route
 from smara import __version__
 from smara.core.clock import SystemClock
 from smara.core.dates import local_time, zone_of
+from smara.core.startup.regex import re, regex
 from smara.errors import SmaraError
 from smara.shapes import encodable
 from smara.surfaces.http.address import is_loopback
@@ -54,6 +56,7 @@ _STATIC: Mapping[str, str] = {
     "js": "text/javascript; charset=utf-8",
     "txt": "text/plain; charset=utf-8",
 }
+_STATIC_NAME = regex(r"(?:vendor/)?[\w-]+(?:\.[\w-]+)+", re.ASCII)
 _YEAR_SECONDS = 31_536_000
 
 
@@ -68,7 +71,7 @@ class Panel:
     def routes(self) -> list[Route]:
         """The addresses of the panel."""
         found = [
-            Route("/ui/static/{name}", self._static),
+            Route("/ui/static/{name:path}", self._static),
             Route("/ui/act", self._act, methods=["POST"]),
             Route("/ui/language", self._language, methods=["POST"]),
             Route("/ui/", self._home),
@@ -107,7 +110,9 @@ class Panel:
 
         def read() -> dict[str, Any]:
             with self._api.memory(caller) as memory:
-                return {"project": memory.project, **spec.read(memory, query)}
+                # Before anything else: what happens while the page is read is told to it later.
+                cursor = memory.feed.newest()
+                return {"project": memory.project, "cursor": cursor, **spec.read(memory, query)}
 
         facts: dict[str, Any] = await self._api.in_thread(read)
         return facts
@@ -195,12 +200,13 @@ class Panel:
 
     async def _static(self, request: Request) -> Response:
         name = request.path_params["name"]
-        place = files("smara.surfaces.panel").joinpath("static", name)
         kind = _STATIC.get(name.rpartition(".")[2])
-        if "/" in name or kind is None or not place.is_file():
+        if kind is None or not _STATIC_NAME.fullmatch(name) or not _file(name).is_file():
             raise Refusal(404, "no_file", "There is no such file.")
         age = f"max-age={_YEAR_SECONDS}, immutable" if request.url.query else "no-cache"
-        return Response(place.read_bytes(), headers={"content-type": kind, "cache-control": age})
+        return Response(
+            _file(name).read_bytes(), headers={"content-type": kind, "cache-control": age}
+        )
 
 
 def _redirect(back: str) -> Response:
@@ -298,10 +304,14 @@ def iso(milliseconds: int) -> str:
     return f"{local_time(zone_of('UTC'), milliseconds):%Y-%m-%d %H:%M}Z"
 
 
+def _file(name: str) -> Traversable:
+    return files("smara.surfaces.panel").joinpath("static", *name.split("/"))
+
+
 @cache
 def static(name: str) -> str:
     """Return the address of a file, which changes with its content."""
-    data = files("smara.surfaces.panel").joinpath("static", name).read_bytes()
+    data = _file(name).read_bytes()
     return f"/ui/static/{name}?{hashlib.sha256(data).hexdigest()[:12]}"
 
 

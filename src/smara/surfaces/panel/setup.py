@@ -120,7 +120,8 @@ def settings(memory: Memory, query: Query) -> Facts:
     in_file = _settings_of_file()
     wished = {each.name: query[each.name] for each in CONTROLS if query.get(each.name)}
     level = memory.memories.trust().level
-    wished_level = int(query["trust"]) if query.get("trust") in ("1", "2", "3", "4") else level
+    wish = query.get("trust") or query.get("level")  # the form of the levels has its own name
+    wished_level = int(wish) if wish in ("1", "2", "3", "4") else level
     now = memory.moments.preview()
     trouble = ""
     try:

@@ -1,4 +1,4 @@
-// Keys, the palette, the peek panel, drafts and live changes. Everything works by links and forms without it.
+// Keys, the palette, the peek panel, drafts and what htmx must leave alone. Everything works by links and forms without it.
 "use strict";
 const rows = () => [...document.querySelectorAll(".row")];
 const current = () => document.activeElement?.closest(".row");
@@ -70,15 +70,15 @@ async function openDialog(link) {
 }
 
 // What accepting the row at hand would change is asked for once, when the row is reached.
-document.addEventListener("focusin", async (event) => {
-  const row = event.target.closest("[data-effect]");
+async function showEffect(row) {
   const place = row?.querySelector("[data-effect-text]");
   if (!place || place.textContent) return;
   place.textContent = "…";
   const answer = await fetch(row.dataset.effect).catch(() => null);
   const tokens = answer?.ok ? (await answer.json()).effect.tokens : null;
   place.textContent = tokens === null ? "" : `${place.dataset.effectText} ${tokens > 0 ? "+" : ""}${tokens} ${place.dataset.tokens}`;
-});
+}
+document.addEventListener("focusin", (event) => showEffect(event.target.closest("[data-effect]")));
 
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[data-dialog]");
@@ -128,40 +128,55 @@ function restoreDrafts() {
   for (const form of document.querySelectorAll("form[data-draft]")) {
     const text = form.querySelector("textarea");
     const draft = localStorage.getItem(draftName(form));
-    if (draft !== null && draft !== text.value) text.value = draft;
-    text.addEventListener("input", () => localStorage.setItem(draftName(form), text.value));
+    if (draft !== null && draft !== text.value) { text.value = draft; keep(form); }
   }
 }
-restoreDrafts();
 
-// Show the page that a form led to. On the same page only the content is replaced, and the row at hand stays.
-function show(answer, text) {
+// What a person is filling in is left alone when the page around it changes: its text, and the version that was seen.
+const kept = (form) => [form.closest(".row > td") ?? form, form.matches("[data-live]") && document.getElementById("preview")].filter(Boolean);
+const keep = (form) => kept(form).forEach((each) => { each.dataset.keep = ""; });
+const release = (form) => kept(form).forEach((each) => { delete each.dataset.keep; });
+document.addEventListener("input", (event) => {
+  const form = event.target.form;
+  if (!form?.closest("#main") || form.method !== "post") return;
+  keep(form);
+  if (form.dataset.draft) localStorage.setItem(draftName(form), form.querySelector("textarea").value);
+});
+// Show the page that a form led to. On the same page only the content changes, and the row at hand stays.
+async function show(answer, text) {
   const place = rows().indexOf(current());
-  const next = new DOMParser().parseFromString(text, "text/html");
-  if (new URL(answer.url).pathname !== location.pathname || !next.getElementById("main")) { location.assign(answer.url); return; }
+  if (new URL(answer.url).pathname !== location.pathname || !text.includes('id="main"')) { location.assign(answer.url); return; }
   history.replaceState(null, "", answer.url);
   document.getElementById("dialog").close();
-  document.getElementById("main").replaceWith(next.getElementById("main"));
-  restoreDrafts();
-  if (place >= 0) rows()[Math.min(place, rows().length - 1)]?.focus();
+  await htmx.swap({ sourceElement: document.getElementById("main"), target: "#main", select: "#main", swap: "outerMorph", text });
+  if (place >= 0 && !current()) rows()[Math.min(place, rows().length - 1)]?.focus();
+  refresh();
 }
 
+// While a form is on its way the page does not change by itself: what it was before must not come after the answer.
+let sends = 0;
+const refresh = () => htmx.trigger("#main", "changed");
+document.addEventListener("htmx:before:request", (event) => {
+  if (sends && event.detail.ctx.sourceElement.id === "main") event.preventDefault();
+});
+
 async function send(form, submitter) {
-  let answer;
-  try {
-    answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form, submitter)) });
-  } catch {
+  sends += 1;
+  htmx.trigger("#main", "htmx:abort");
+  const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form, submitter)) }).catch(() => null);
+  const text = await answer?.text().catch(() => null);
+  sends -= 1;
+  if (text === null || text === undefined) {
     say("lost");
-    return;
-  }
-  const text = await answer.text();
-  if (answer.ok) {
+  } else if (answer.ok) {
     if (form.dataset.draft) localStorage.removeItem(draftName(form));
-    show(answer, text);
+    release(form);
+    await show(answer, text);
   } else if (answer.headers.get("content-type").startsWith("text/html")) {
     document.open(); document.write(text); document.close();
   } else {
     say("refused", undefined, JSON.parse(text).detail);
+    refresh();
   }
 }
 
@@ -184,37 +199,37 @@ function say(kind, act, detail) {
   banner.hidden = false;
 }
 
-// One stream for each visible tab. A page that nobody edits is drawn anew; one with a draft asks first.
-let stream;
-let timer;
-function changed() {
-  clearTimeout(timer);
-  timer = setTimeout(async () => {
-    if (document.querySelector("textarea, dialog[open]") || current()) { say("new", () => location.reload()); return; }
-    const answer = await fetch(location.href).catch(() => null);
-    if (!answer?.ok) return;
-    const next = new DOMParser().parseFromString(await answer.text(), "text/html");
-    document.getElementById("main").replaceWith(next.getElementById("main"));
-  }, 400);
-}
-function listen() {
-  if (document.hidden) { stream?.close(); stream = undefined; return; }
-  if (stream) return;
-  stream = new EventSource("/events?as=message");
-  stream.onmessage = changed;
-}
-document.addEventListener("visibilitychange", listen);
-listen();
-
-// A form of settings shows what it would change while it is filled in.
-document.addEventListener("input", async (event) => {
-  const form = event.target.closest("form[data-live]");
-  if (!form) return;
-  const values = new URLSearchParams([...document.querySelectorAll("form[data-live]")].flatMap((each) => [...new FormData(each)])
-    .filter(([name]) => name !== "call" && name !== "back").map(([name, value]) => [name === "level" ? "trust" : name, value]));
-  const answer = await fetch(`${form.dataset.live}?${values}`).catch(() => null);
-  if (!answer?.ok) return;
-  const next = new DOMParser().parseFromString(await answer.text(), "text/html");
-  document.getElementById("preview").replaceWith(next.getElementById("preview"));
+// A text that would vanish with its row stays, and the page says that there is more.
+document.addEventListener("htmx:before:swap", (event) => {
+  const [task] = event.detail.tasks;
+  if (task?.target?.id !== "main" || task.swapSpec.style === "none") return;
+  const places = [...document.querySelectorAll("#main [data-keep]")].map((each) => each.closest("[id]:not(main)")).filter(Boolean);
+  if (places.every((each) => task.fragment.querySelector(`#${CSS.escape(each.id)}`))) return;
+  event.preventDefault();
+  say("new", () => location.reload());
+});
+document.addEventListener("htmx:after:swap", (event) => {
+  restoreDrafts();
+  showEffect(current()?.closest("[data-effect]"));
+  if (event.target.matches("[data-inline]")) edit(event.target.closest(".row").querySelector("form[data-draft]"));
 });
 
+// The text of a row is edited in its place; Esc leaves it as it was.
+function edit(form) {
+  keep(form);
+  form.querySelector("textarea").focus();
+  form.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    event.stopPropagation();
+    localStorage.removeItem(draftName(form));
+    release(form);
+    form.closest(".row").focus();
+    refresh();
+  });
+}
+
+// What a person opened stays open when the page around it changes.
+htmx.registerExtension("panel", {
+  htmx_before_morph_attr: (element, { attrName }) => !(attrName === "open" && element.matches("details")),
+});
+restoreDrafts();
