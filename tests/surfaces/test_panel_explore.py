@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
+from itertools import combinations
+from math import dist
 from urllib.parse import urlencode
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import smara
 from smara.surfaces.http.server import ServeOptions, serving
+from smara.surfaces.panel.atlas import lay_out, place_discs
 from smara.surfaces.panel.graph import columns_of, draw
 from smara.surfaces.panel.panel import panel_routes
 from smara.testing import ScriptedModel
@@ -85,8 +91,51 @@ def test_the_map_shows_modules_with_their_traps_and_the_impact_of_a_name(
         labels = {each["label"] for each in impact["impactGraph"]["nodes"]}
         assert {"net", "total"} <= labels
         page = site.ask("GET", "/ui/map?symbol=src/prices.py:net").body.decode()
-        assert "/ui/map?symbol=src/cart.py%3Atotal" in page
+        assert "/ui/map?symbol=src%2Fcart.py%3Atotal" in page
+        assert "<code>src/cart.py:total</code>" in page
         assert site.get("/ui/map.json?symbol=walrus")["problem"]
+
+
+def test_the_whole_graph_stands_where_it_stood(store, tmp_path, monkeypatch):
+    for name in ("web", "api", "jobs"):
+        folder = tmp_path / "shop" / name
+        folder.mkdir(parents=True)
+        (folder / "it.py").write_text("from api.it import work\n\n\ndef work():\n    work()\n")
+    monkeypatch.chdir(tmp_path / "shop")
+    with http_site(store, tmp_path, pages=panel_routes) as site:
+        assert b"smara code index" in site.ask("GET", "/ui/map/graph").body
+        with smara.open(store, project="default") as memory:
+            memory.code.index(tmp_path / "shop")
+        light = site.get("/ui/map/graph.json")
+        assert (light["total"], light["leftOut"], light["graph"]) == (6, 0, None)
+        drawn = site.get("/ui/map/graph.json?full=1")["graph"]
+        assert sorted(each["path"] for each in drawn["modules"]) == ["api", "jobs", "web"]
+        symbols = [
+            f"{drawn['paths'][node[0]]}:{name}".rstrip(":")
+            for node, name in zip(drawn["nodes"], drawn["names"], strict=True)
+        ]
+        assert set(symbols) >= {"api/it.py", "api/it.py:work", "web/it.py:work"}
+        ends = iter(symbols[place] for place in drawn["links"])
+        assert ("web/it.py", "api/it.py:work") in set(zip(ends, ends, strict=True))
+        lay_out.cache_clear()
+        assert site.get("/ui/map/graph.json?full=1")["graph"] == drawn
+
+
+@given(
+    radii=st.dictionaries(st.text("abc", min_size=1), st.floats(10, 900), max_size=30),
+    pairs=st.lists(st.tuples(st.integers(0, 29), st.integers(0, 29)), max_size=40),
+)
+def test_no_two_discs_touch_and_the_order_of_links_changes_nothing(radii, pairs):
+    names = list(radii)
+    linked = [
+        (names[one], names[other])
+        for one, other in pairs
+        if one < len(names) and other < len(names)
+    ]
+    places = place_discs(radii, Counter(linked))
+    for one, other in combinations(names, 2):
+        assert dist(places[one], places[other]) >= radii[one] + radii[other]
+    assert place_discs(radii, Counter(reversed(linked))) == places
 
 
 def test_the_map_of_many_modules_shows_folders_to_open(store, tmp_path, monkeypatch):

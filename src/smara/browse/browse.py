@@ -27,6 +27,7 @@ from smara.browse.models import (
     ModuleGroup,
     Reply,
     TestFailure,
+    WholeGraph,
     WorkingPage,
 )
 from smara.browse.sessions import DAY_MS, SessionViews
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from smara.search.search import Search
     from smara.tasks.tasks import Tasks
 
+MOST_NODES = 30_000
 _ASK_SECONDS = 30.0
 _MOST_NOTES = 10
 _MOST_REPLIES = 32
@@ -308,6 +310,17 @@ class Browse(SessionViews):
             The group of the most central module first; empty if there is no such folder.
         """
         return grouped(self.coverage(), under.strip("/"))
+
+    def code_graph(self, limit: int = MOST_NODES) -> WholeGraph:
+        """Return the whole graph of the code, to be drawn.
+
+        Args:
+            limit: The most nodes, at most 30,000; the most used ones come first.
+
+        Returns:
+            Files, names and who uses what; empty if the code is not indexed.
+        """
+        return self._coverage.graph(max(1, min(limit, MOST_NODES)))
 
     def window(self, thread_id: str) -> ThreadWindow:
         """Return what fills the window of a thread, and what happens next.

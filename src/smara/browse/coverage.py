@@ -8,7 +8,7 @@ from posixpath import commonpath
 from typing import TYPE_CHECKING, Any
 
 from smara.browse.facets import Facets
-from smara.browse.models import ModuleCoverage, ModuleGroup
+from smara.browse.models import ModuleCoverage, ModuleGroup, WholeGraph
 from smara.core.escape import from_storable
 from smara.database.project_store import ProjectStore
 from smara.errors import NotFoundError
@@ -34,6 +34,7 @@ class Coverage:
         self._store, self._knowledge, self._facets = store, knowledge, facets
         self._asking = asking
         self._modules: tuple[tuple[Any, Any], list[ModuleCoverage]] = ((None, None), [])
+        self._whole: tuple[tuple[Any, int], WholeGraph] = ((None, 0), WholeGraph())
 
     def modules(self) -> list[ModuleCoverage]:
         """Return the modules, the most central first."""
@@ -60,6 +61,41 @@ class Coverage:
             modules = _covered(queries.modules(), rows)
             self._modules = ((graph, rows), modules)
         return modules
+
+    def graph(self, limit: int) -> WholeGraph:
+        """Return the graph of the code, at most so many nodes of it."""
+        try:
+            queries = self._asking()
+        except NotFoundError:
+            return WholeGraph()
+        key = (queries.graph(), limit)
+        if self._whole[0] != key:
+            self._whole = (key, _whole(queries, *key))
+        return self._whole[1]
+
+
+def _whole(queries: CodeQueries, graph: Any, limit: int) -> WholeGraph:
+    """Return a graph with the names of its most linked nodes."""
+    import numpy as np  # loaded with the graph
+
+    pairs = graph.pairs()[0]
+    uses = np.bincount(pairs.near, minlength=graph.size)
+    uses += np.bincount(pairs.far, minlength=graph.size)
+    chosen = np.sort(np.argsort(-uses, kind="stable")[:limit])
+    place = np.full(graph.size, -1)
+    place[chosen] = np.arange(len(chosen))
+    start, end = place[pairs.near], place[pairs.far]
+    is_there = (start >= 0) & (end >= 0)
+    with queries.lookup.database.read() as session:
+        rows = queries.lookup.node_rows(session, "no, qualname, kind")
+    names = {no: "" if kind == "file" else from_storable(name) for no, name, kind in rows}
+    return WholeGraph(
+        graph.paths,
+        tuple(names.get(no, "") for no in graph.nos[chosen].tolist()),
+        tuple(graph.files[chosen].tolist()),
+        links=tuple(zip(start[is_there].tolist(), end[is_there].tolist(), strict=True)),
+        left_out=graph.size - len(chosen),
+    )
 
 
 def group_of(path: str, under: str) -> str:

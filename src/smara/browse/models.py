@@ -137,6 +137,24 @@ class ModuleGroup:
         return len(self.modules) == 1 and self.modules[0].path == self.path
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class WholeGraph:
+    """The code graph of a tree, to be drawn: files, what is in them, who uses what.
+
+    A node is a place in ``names`` and ``files``; the most used ones are there if not all are.
+    """
+
+    paths: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    """The qualified name of each node; empty for a file."""
+    files: tuple[int, ...] = ()
+    """The place of each node's file in ``paths``."""
+    links: tuple[tuple[int, int], ...] = ()
+    """Who uses what, each pair once."""
+    left_out: int = 0
+    """How many nodes are not there."""
+
+
 MissStage = Literal[
     "unknown", "hidden", "found", "below_limit", "below_bound", "crowded_out", "no_match"
 ]

@@ -11,6 +11,7 @@ from smara.core.startup.regex import regex
 from smara.errors import NotFoundError, SmaraError
 from smara.memory import Memory
 from smara.surfaces.http.shape import Shaper
+from smara.surfaces.panel.atlas import lay_out
 from smara.surfaces.panel.graph import draw
 from smara.surfaces.panel.page import ROWS, Facts, PageSpec, Query, number
 
@@ -148,6 +149,20 @@ def code_map(memory: Memory, query: Query) -> Facts:
         facts["impact"] = shape(walk)
         facts["impactGraph"] = _impact_graph(walk)
     return facts
+
+
+def code_graph(memory: Memory, query: Query) -> Facts:
+    """Read the whole code graph: its size, and on demand where everything stands."""
+    graph = memory.browse.code_graph()
+    drawn = lay_out(graph)
+    return {
+        "total": len(graph.names),
+        "links": len(graph.links),
+        "leftOut": graph.left_out,
+        "modules": drawn["modules"],
+        # Megabytes of a large repository: the script of the page asks for them.
+        "graph": drawn if query.get("full") else None,
+    }
 
 
 def _module(shape: Callable[[Any], Any], module: ModuleCoverage) -> Facts:
@@ -333,5 +348,6 @@ EXPLORE: tuple[PageSpec, ...] = (
     PageSpec("/sessions/{id:path}", "session.html", one_session, "Session"),
     PageSpec("/context", "context.html", context, "Context", key="c"),
     PageSpec("/map", "map.html", code_map, "Map", key="m"),
+    PageSpec("/map/graph", "graph.html", code_graph, "Code graph"),
     PageSpec("/tasks", "tasks.html", tasks, "Tasks", key="k"),
 )
