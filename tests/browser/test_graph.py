@@ -63,3 +63,21 @@ def test_a_browser_without_webgl_is_told_where_the_same_is(browser, shop, store,
         assert tab.violations() == []
         assert tab.trouble == []
     blind.close()
+
+
+def test_the_first_page_is_there_before_the_code_is_read_and_fills_itself_in(shop, window, store):
+    assert "src/cart" not in window.site.ask("GET", "/ui").body.decode()
+    tab = window.tab()
+    page = tab.open("/ui")
+    coverage = page.locator("#coverage")
+    expect(coverage.get_by_role("link", name="src/cart")).to_be_visible()
+    with smara.open(store, project="default") as memory:
+        memory.memories.remember("Carts are priced in cents.", files=["src/cart/api.py"])
+    expect(coverage.locator("tr", has_text="src/cart")).to_contain_text("1 / 1")
+    assert tab.trouble == []
+
+
+def test_without_script_a_link_shows_what_is_known_of_the_code(shop, window):
+    page = window.tab(has_script=False).open("/ui")
+    page.locator("#coverage").get_by_role("link", name="Show").click()
+    expect(page.locator("#coverage").get_by_role("link", name="src/cart")).to_be_visible()

@@ -34,9 +34,12 @@ def today(memory: Memory, query: Query) -> Facts:
         "used": memory.browse.used_since(30),
         "charts": charts(shape(memory.browse.activity(30))),
         "hosts": shape(memory.browse.hosts()),
+        # The graph of the code takes longer than all the rest: a page asks for it when it is drawn.
         "coverage": [
             {**shape(each), "share": round(each.share, 3)} for each in memory.browse.coverage()
-        ],
+        ]
+        if query.get("whole")
+        else None,
         "receipts": shape(receipts),
         "trust": shape(memory.memories.trust()),
         "health": shape(health),

@@ -98,15 +98,16 @@ class Panel:
 
     def _twin(self, spec: PageSpec) -> Any:
         async def respond(request: Request) -> Response:
-            return JSONResponse(encodable(await self._read(spec, request)))
+            return JSONResponse(encodable(await self._read(spec, request, whole="1")))
 
         return respond
 
-    async def _read(self, spec: PageSpec, request: Request) -> dict[str, Any]:
+    async def _read(self, spec: PageSpec, request: Request, **more: str) -> dict[str, Any]:
         caller = Caller.of(request)
         given = request.query_params
         # A list of boxes that were ticked comes as one name with several values.
-        query = {name: ",".join(given.getlist(name)) for name in given} | request.path_params
+        query = {name: ",".join(given.getlist(name)) for name in given}
+        query |= more | request.path_params
 
         def read() -> dict[str, Any]:
             with self._api.memory(caller) as memory:
