@@ -9,6 +9,8 @@ import subprocess
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,9 @@ import pytest
 
 from smara.memory import open_memory
 from smara.surfaces.cli.commands.worker import hold_instance
+from smara.surfaces.panel.setup import start
 from smara.surfaces.terminal.init import _together
-from smara.surfaces.terminal.stage_record import StageRecord, stage_line
+from smara.surfaces.terminal.stage_record import find_run, stage_line
 from smara.surfaces.terminal.stages import InitRun
 from tests.surfaces.shell import command, environment, on_terminal, plain, smara, spawn
 
@@ -73,9 +76,9 @@ def currency() -> dict[str, Any]:
     return spawn("status", "--json").data["currency"]
 
 
-def record() -> StageRecord:
+def is_begun() -> bool:
     with open_memory() as memory:
-        return StageRecord(memory.project)
+        return find_run(memory) is not None
 
 
 def test_in_the_background_the_prompt_is_back_and_the_process_ends_by_itself(work):
@@ -94,9 +97,8 @@ def test_a_run_that_was_killed_is_gone_on_with_at_once(work):
     process = subprocess.Popen(
         command("init", "--reading"), stdout=subprocess.DEVNULL, env=environment()
     )
-    path = Path(record().path)
     for _ in range(MANY):
-        if path.exists() or process.poll() is not None:
+        if is_begun() or process.poll() is not None:
             break
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -107,16 +109,42 @@ def test_a_run_that_was_killed_is_gone_on_with_at_once(work):
     assert (now["code"]["state"], now["reading"]) == ("ready", None)
 
 
-def test_status_says_where_a_run_that_is_not_renewed_stopped(work):
-    place = record()
-    place.put({"stage": "code", "done": 5, "total": 10, "left": ["vectors"], "error": ""})
+def test_status_says_where_a_run_stopped_whose_process_died(work):
+    here, _, _ = running_job()
     assert "reading\tcode, 50 %, then vectors\n" in smara("status").out
-    facts = json.loads(Path(place.path).read_text())
-    facts["updatedAt"] -= 60_000
-    Path(place.path).write_text(json.dumps(facts))
+    with open_memory() as memory:
+        [job] = memory.jobs.list()
+        memory.jobs.put(replace(job, owner=f"{here}:{gone_process()}"))
     assert "reading\tstopped at code, 50 %; `smara init` goes on\n" in smara("status").out
     assert smara("init", "--yes").code == 0
     assert "reading" not in smara("status").out
+
+
+def test_the_panel_sees_the_same_run_as_the_status(work):
+    running_job()
+    with open_memory() as memory:
+        facts = start(memory, {})
+        assert (facts["reading"]["kind"], facts["reading"]["what"]) == ("init", "code")
+        assert (facts["reading"]["done"], facts["reading"]["total"]) == (5, 10)
+    assert currency()["reading"]["stage"] == "code"
+
+
+def running_job() -> tuple[str, ...]:
+    """Leave a run at half of its second stage, as if its process still worked."""
+    with open_memory() as memory, suppress(ZeroDivisionError), memory.jobs.run("init") as job:
+        job.facts = {"stage": "code", "left": ["vectors"]}
+        job.show("code", 5, 10)
+        [running] = memory.jobs.list()
+        raise ZeroDivisionError
+    with open_memory() as memory:
+        memory.jobs.put(running)
+    return (*running.owner.split(":"), running.id)
+
+
+def gone_process() -> int:
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
 
 
 def test_a_second_run_leaves_the_reading_to_the_first(work):

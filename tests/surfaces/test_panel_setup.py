@@ -84,6 +84,21 @@ def test_instruction_files_are_shown_before_they_are_read(store, site):
     assert site.get("/ui/teach/files.json")["isNothingNew"]
 
 
+def test_a_long_look_around_serves_twenty_times_as_long(store, site, tmp_path, monkeypatch):
+    """A walk of two seconds: the next views show the same, until 42 seconds after its start."""
+    looks = []
+    monkeypatch.setattr("smara.adapters.importer.find", lambda *_: looks.append(1) or ((), 0))
+    now = iter([0.0, 2.0, 3.0, 41.0, 43.0, 43.1])
+    monkeypatch.setattr(setup, "time", SimpleNamespace(monotonic=lambda: next(now)))
+    assert b'hx-trigger="load"' in site.ask("GET", "/ui/start").body
+    assert looks == []
+    counts = []
+    for _ in range(4):
+        assert b"None were found" in site.ask("GET", "/ui/start?whole=1").body
+        counts.append(len(looks))
+    assert counts == [1, 1, 1, 2]
+
+
 def test_past_sessions_are_found_and_read_with_progress(store, site, tmp_path, monkeypatch):
     folder = Path.home() / ".claude" / "projects" / str(tmp_path.resolve()).replace("/", "-")
     folder.mkdir(parents=True)
@@ -97,7 +112,7 @@ def test_past_sessions_are_found_and_read_with_progress(store, site, tmp_path, m
     }
     (folder / "5b1f2a3c-0000-4000-8000-000000000001.jsonl").write_text(json.dumps(line) + "\n")
     facts = site.get("/ui/start.json")
-    assert facts["sessions"] == [{"host": "claude-code", "files": 1}]
+    assert facts["found"]["sessions"] == [{"host": "claude-code", "files": 1}]
     begun: list[Thread] = []
     later = type("Later", (Thread,), {"start": lambda thread: begun.append(thread)})
     monkeypatch.setattr(setup, "threading", SimpleNamespace(Thread=later))

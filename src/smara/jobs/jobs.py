@@ -85,6 +85,11 @@ class RunningJob:
 
         yield progress
 
+    def show(self, what: str, done: int, total: int) -> None:
+        """Store how far it is, at once; also a sign of life."""
+        self._job = replace(self._job, what=what, done=done, total=total, facts=self.facts)
+        self._jobs.put(self._job)
+
     def end(self, error: str | None) -> None:
         """Record what came of it."""
         state = "done" if error is None else "failed"

@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -28,6 +29,7 @@ from smara.surfaces.http.shape import Shaper
 from smara.surfaces.panel.page import Facts, PageSpec, Query
 
 _MOST_CHANGES = 100
+_LOOK_TIMES, _MOST_LOOK_SECONDS = 20, 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +85,44 @@ def instruction_files(memory: Memory, query: Query) -> Facts:
 
 def start(memory: Memory, query: Query) -> Facts:
     """Read what was found here, and how far it is read."""
+    spaces, totals = memory.embeddings.status().spaces, memory.memories.totals()
+    jobs = (each for each in memory.jobs.list(limit=100) if each.kind in ("import", "init"))
+    return {
+        "folder": os.getcwd(),
+        "found": _look(memory) if query.get("whole") else None,
+        "stored": {
+            **memory.threads.totals(),
+            "memories": totals.active,
+            "toReview": totals.to_review,
+        },
+        "code": Shaper(memory).shape(memory.code.status()),
+        "waiting": sum(each.waiting for each in spaces),
+        "reading": Shaper(memory).shape(next(jobs, None)),
+    }
+
+
+_LOOKS: dict[tuple[str, ...], tuple[float, Facts]] = {}
+"""What was found for a project in a folder, and until when that is shown."""
+
+
+def _look(memory: Memory) -> Facts:
+    """Return the sessions and instruction files around here.
+
+    A look that took a second is shown for twenty, a minute at most: a page that follows every
+    change must not walk the repository each time.
+    """
     from smara.adapters.host import Here
     from smara.adapters.host_specs import TRANSCRIPTS
     from smara.adapters.importer import find
     from smara.adapters.instructions.importer import import_instructions
 
+    key, now = (str(memory.settings.db), memory.project, os.getcwd()), time.monotonic()
+    until, facts = _LOOKS.get(key, (0.0, {}))
+    if now < until:
+        return facts
     found, elsewhere = find(tuple(TRANSCRIPTS), Here(os.getcwd()))
     instructions = import_instructions(memory, is_dry_run=True)
-    spaces, totals = memory.embeddings.status().spaces, memory.memories.totals()
-    last = next((each for each in memory.jobs.list(limit=100) if each.kind == "import"), None)
-    return {
-        "folder": os.getcwd(),
+    facts = {
         "sessions": [
             {"host": host, "files": count}
             for host, count in Counter(each.format for each in found).most_common()
@@ -104,15 +133,10 @@ def start(memory: Memory, query: Query) -> Facts:
             "isNothingNew": instructions.is_nothing_new,
             "new": instructions.counts["added"] + instructions.counts["changed"],
         },
-        "stored": {
-            **memory.threads.totals(),
-            "memories": totals.active,
-            "toReview": totals.to_review,
-        },
-        "code": Shaper(memory).shape(memory.code.status()),
-        "waiting": sum(each.waiting for each in spaces),
-        "reading": Shaper(memory).shape(last),
     }
+    done = time.monotonic()
+    _LOOKS[key] = (done + min(_MOST_LOOK_SECONDS, _LOOK_TIMES * (done - now)), facts)
+    return facts
 
 
 def settings(memory: Memory, query: Query) -> Facts:
@@ -218,6 +242,7 @@ def read_instructions(memory: Memory, given: Mapping[str, str]) -> None:
     from smara.adapters.instructions.importer import import_instructions
 
     import_instructions(memory, is_verified=given.get("is_verified") == "true")
+    _LOOKS.clear()
 
 
 def read_sessions(memory: Memory, given: Mapping[str, str]) -> None:

@@ -1,59 +1,37 @@
-"""Record how far the reading of a project is.
+"""Tell how far the first reading of a project is.
 
-The record lies beside the spool. Its writer renews it every few seconds, so that a record which is
-not renewed is of a run that was stopped: by a person, by the machine, or by its end.
+It is a job in the store, as every work in the background: the panel follows it, and a run whose
+process died does not count as running.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import threading
-import time
-from contextlib import suppress
 from typing import Any
-from zlib import crc32
 
-from smara.core.files import make_private
-from smara.environment import spool_folder
+from smara.memory import Memory
 
-SILENT_SECONDS = 15.0
+_MOST_JOBS = 500
 
 
-class StageRecord:
-    """The progress of a run, in a file that others may read."""
+def find_run(memory: Memory) -> dict[str, Any] | None:
+    """Return how far the last run came.
 
-    def __init__(self, project: str) -> None:
-        name = f"{crc32(project.encode('utf-8', 'replace')):08x}.json"
-        self.path = os.path.join(spool_folder(), "reading", name)
-
-    def find(self) -> dict[str, Any] | None:
-        """Return how far the last run came.
-
-        ``None`` if it ended well, or there was none.
-        """
-        try:
-            with open(self.path, encoding="utf-8") as file:
-                found = json.load(file)
-            seconds = time.time() - found["updatedAt"] / 1000
-            return {**found, "isRunning": not found["error"] and seconds < SILENT_SECONDS}
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-
-    def put(self, facts: dict[str, Any]) -> None:
-        """Write the progress; a full disk must not end the run."""
-        with suppress(OSError):
-            make_private(os.path.dirname(self.path))
-            content = json.dumps({**facts, "updatedAt": int(time.time() * 1000)})
-            hidden = f"{self.path}.{os.getpid()}.{threading.get_ident()}"
-            with open(hidden, "w", encoding="utf-8") as file:
-                file.write(content)
-            os.replace(hidden, self.path)
-
-    def remove(self) -> None:
-        """Forget the run: it has ended well."""
-        with suppress(OSError):
-            os.unlink(self.path)
+    ``None`` if it ended well, or there was none.
+    """
+    job = next((each for each in memory.jobs.list(_MOST_JOBS) if each.kind == "init"), None)
+    if job is None or job.state == "done":
+        return None
+    return {
+        "stage": job.what or job.facts.get("stage", "beginning"),
+        "done": job.done,
+        "total": job.total,
+        "left": job.facts.get("left", []),
+        # Of one that was killed there is nothing to say but where it stopped.
+        "error": "interrupted" if job.error == "KeyboardInterrupt" else "",
+        "startedAt": job.started_at,
+        "updatedAt": job.updated_at,
+        "isRunning": job.state == "running",
+    }
 
 
 def share_of(done: int, total: int) -> int:

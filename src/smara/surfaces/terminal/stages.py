@@ -6,13 +6,12 @@ has done stays when the process ends, and the next run goes on. A record says ho
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from smara.adapters.host import TranscriptFile
@@ -22,7 +21,7 @@ from smara.errors import BusyError, SmaraError
 from smara.surfaces.cli import output
 from smara.surfaces.cli.commands.worker import hold_instance
 from smara.surfaces.cli.options import Invocation
-from smara.surfaces.terminal.stage_record import StageRecord, share_of, stage_line
+from smara.surfaces.terminal.stage_record import find_run, share_of, stage_line
 
 Progress = Callable[[int, int], None]
 BEAT_SECONDS = 2.0
@@ -55,21 +54,18 @@ BACKGROUND = Bounds(sessions=3_600.0, history=300.0, decisions=600.0, vectors=1_
 
 
 class Display:
-    """One display of all stages, with their record."""
+    """One display of all stages, and of their job in the store, if it has one."""
 
-    def __init__(self, stages: Sequence[str], record: StageRecord) -> None:
-        self._stages, self._record = list(stages), record
-        self._facts: dict[str, Any] = {
-            "pid": os.getpid(), "startedAt": int(time.time() * 1000), "stage": "", "done": 0,
-            "total": 0, "left": self._stages, "error": "",
-        }  # fmt: skip
+    def __init__(self, stages: Sequence[str], job: Any) -> None:
+        self._stages, self._job = list(stages), job
+        self._place: tuple[str, int, int] = ("", 0, 0)
+        self._lock = threading.Lock()
         self._rows: dict[str, Any] = {}
         self._drawn: Any = None
         self._is_over = threading.Event()
         self._renewal = threading.Thread(target=self._beat, name="smara-stages", daemon=True)
 
     def __enter__(self) -> Display:
-        self._record.put(self._facts)
         self._renewal.start()
         if sys.stderr.isatty():
             from rich.console import Console
@@ -92,26 +88,34 @@ class Display:
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         self._is_over.set()
-        self._renewal.join()  # it would bring back a record that is removed now
+        self._renewal.join()  # it would bring back a job that ends now
         if self._drawn is not None:
             self._drawn.stop()
 
     def _beat(self) -> None:
+        # In a thread of its own: a stage may tell of its progress while it holds the database.
         while not self._is_over.wait(BEAT_SECONDS):
-            self._record.put(self._facts)
+            self._show()
+
+    def _show(self) -> None:
+        with self._lock, suppress(SmaraError):
+            if self._job is not None:
+                self._job.show(*self._place)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[Progress]:
         """Show a stage; yield the function to call with (done, total)."""
         left = self._stages[self._stages.index(name) + 1 :]
-        self._facts |= {"stage": name, "done": 0, "total": 0, "left": left}
-        self._record.put(self._facts)
+        self._place = (name, 0, 0)
+        if self._job is not None:
+            self._job.facts = {"stage": name, "left": left}
+        self._show()
         row = self._rows.get(name)
         if self._drawn is not None:
             self._drawn.start_task(row)
 
         def tell(done: int, total: int) -> None:
-            self._facts |= {"done": done, "total": total}
+            self._place = (name, done, total)
             if self._drawn is not None:
                 share = f"{share_of(done, total)} %" if total else ""
                 self._drawn.update(row, completed=done, total=total, share=share)
@@ -119,11 +123,6 @@ class Display:
         yield tell
         if self._drawn is not None:
             self._drawn.update(row, completed=1, total=1, share="done")
-
-    def fail(self, error: str) -> None:
-        """Record why the run did not end well."""
-        self._facts |= {"error": error}
-        self._record.put(self._facts)
 
 
 class InitRun:
@@ -155,19 +154,21 @@ class InitRun:
         stages = {name: stage for name, (is_there, stage) in every.items() if is_there}
         stop = threading.Event()
         with self._call.memory() as memory:
-            record = StageRecord(memory.project)
             try:
                 with (
                     hold_instance(memory, "init", stop, project=memory.project),
-                    Display(list(stages), record) as display,
+                    memory.jobs.run("init") as job,
                 ):
-                    self._run(stages, display)
+                    with Display(list(stages), job) as display:
+                        self._run(stages, display)
+                    if job is not None:
+                        stored = sum(each.stored for each in self.imported.reports)
+                        job.facts = {"stored": stored, "memories": self.imported.learned.memories}
             except BusyError:
-                found = record.find()
+                found = find_run(memory)
                 self.busy = stage_line(found) if found else "just started"
-                return
-        if not self.is_interrupted:
-            record.remove()
+            except KeyboardInterrupt:
+                self.is_interrupted = True
 
     def _run(self, stages: dict[str, Callable[[Progress], None]], display: Display) -> None:
         for name, stage in stages.items():
@@ -176,10 +177,6 @@ class InitRun:
                     stage(tell)
             except SmaraError as error:
                 output.warn([f"Not everything was read: {error}"])
-            except KeyboardInterrupt:
-                self.is_interrupted = True
-                display.fail("interrupted")
-                return
 
     def _read_sessions(self, sessions: Sequence[TranscriptFile], tell: Progress) -> None:
         until = time.monotonic() + self._bounds.sessions

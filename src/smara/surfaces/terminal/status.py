@@ -22,7 +22,7 @@ from smara.surfaces.cli import output
 from smara.surfaces.cli.commands.models import models_line
 from smara.surfaces.cli.options import Invocation, Reply, common
 from smara.surfaces.cli.render import styled
-from smara.surfaces.terminal.stage_record import StageRecord, stage_line
+from smara.surfaces.terminal.stage_record import find_run, stage_line
 
 
 def currency(memory: Memory, with_vectors: bool = True) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def currency(memory: Memory, with_vectors: bool = True) -> dict[str, Any]:
         and {"total": commits.total, "behind": commits.behind if shutil.which("git") else None},
         "events": {"waiting": len(names(spool_folder()))},
         "vectors": {"waiting": sum(each.waiting for each in spaces)},
-        "reading": StageRecord(memory.project).find(),
+        "reading": find_run(memory),
     }
 
 
