@@ -103,6 +103,20 @@ def test_times_told_are_those_whose_tokens_are_drawn(store, site, filled):
     assert "<strong>1</strong> times told" in page
 
 
+def test_memories_in_force_are_drawn_day_by_day(store, site, filled):
+    """Two today of which one goes; none was there before."""
+    with smara.open(store, project="default") as memory:
+        gone = memory.memories.remember("Releases are cut on Fridays.").memory
+        memory.memories.forget(gone.id, by="person")
+        now = memory.memories.totals().active
+    facts = site.get("/ui.json")
+    assert [each["inForce"] for each in facts["days"]] == [0] * 29 + [now]
+    last = facts["days"][-1]
+    assert (last["added"], last["retired"]) == (now + 1, 1)
+    assert facts["charts"]["line"].endswith("590,4")
+    assert "30 days ago: 0, today: 2" in page(site, "/ui").body.decode()
+
+
 def test_an_accepted_memory_is_confirmed_in_the_engine(store, site, filled):
     [waiting] = site.get("/ui/review.json")["memories"]
     answer = form(

@@ -18,6 +18,7 @@ from smara.browse.miss import MissTarget, trace_miss
 from smara.browse.models import (
     KINDS,
     BrowsedMessage,
+    DayOfGrowth,
     FacetCount,
     FacetCounts,
     FileSession,
@@ -158,6 +159,40 @@ class Browse(SessionViews):
             since,
             *knowledge.viewer,
         )
+
+    def growth(self, days: int = 30) -> builtins.list[DayOfGrowth]:
+        """Return how the memories in force became more and fewer, today last.
+
+        Args:
+            days: How many days, at most 366.
+
+        Returns:
+            Every day, those without a change too.
+        """
+        check_page(days)
+        knowledge = self._rooms.knowledge_store
+        today = self._project.clock.now_ms() // DAY_MS
+        first = today - min(days, 366) + 1
+        wall = knowledge.WALL if knowledge.viewer else ""
+
+        def count(column: str) -> dict[int, int]:
+            statement = (
+                f"SELECT m.{column} / {DAY_MS}, count(*) FROM memories m"
+                f" WHERE m.project_no = :project AND m.{column} >= ?{wall} GROUP BY 1"
+            )
+            rows = self._store.rows(session, statement, first * DAY_MS, *knowledge.viewer)
+            return {int(row[0]): int(row[1]) for row in rows}
+
+        with self._store.database.read() as session:
+            added, retired = self._facets.remembered(
+                session, ("growth", first), lambda: (count("created_at"), count("deprecated_at"))
+            )
+        in_force, found = self._rooms.memories.totals().active, []
+        for day in range(today, first - 1, -1):
+            came, went = added.get(day, 0), retired.get(day, 0)
+            found.append(DayOfGrowth(day * DAY_MS, came, went, in_force))
+            in_force += went - came
+        return found[::-1]
 
     def failures(self) -> dict[str, int]:
         """Count the work in the background that failed.

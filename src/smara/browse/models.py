@@ -223,6 +223,16 @@ class DayOfUse:
 
 
 @dataclass(frozen=True, slots=True)
+class DayOfGrowth:
+    """The memories of one day in UTC: come, gone, and in force at its end."""
+
+    at: int
+    added: int
+    retired: int
+    in_force: int
+
+
+@dataclass(frozen=True, slots=True)
 class HostLife:
     """One agent that was seen at work."""
 

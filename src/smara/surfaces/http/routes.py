@@ -333,6 +333,7 @@ def _upkeep() -> Iterator[Route]:
         noun = noun.replace("timeline", "sessions")
         yield Route("GET", f"/browse/{verb.replace('_', '-')}", f"browse.{verb}", noun)
     yield Route("GET", "/browse/activity", "browse.activity", "days")
+    yield Route("GET", "/browse/growth", "browse.growth", "days")
     yield Route("GET", "/browse/code-graph", "browse.code_graph")
     yield Route("GET", "/browse/arms", "browse.arms")
     yield Route("GET", "/browse/failures", "browse.failures")

@@ -25,6 +25,7 @@ def today(memory: Memory, query: Query) -> Facts:
     receipts = memory.moments.totals()
     preview = memory.moments.preview()
     health = memory.browse.health()
+    activity, growth = shape(memory.browse.activity(30)), shape(memory.browse.growth(30))
     return {
         "status": {
             **memory.threads.totals(),
@@ -32,7 +33,8 @@ def today(memory: Memory, query: Query) -> Facts:
             "tasks": shape(memory.tasks.totals()),
         },
         "used": memory.browse.used_since(30),
-        "charts": charts(shape(memory.browse.activity(30))),
+        "days": [{**use, **day} for use, day in zip(activity, growth, strict=True)],
+        "charts": charts(activity, growth),
         "hosts": shape(memory.browse.hosts()),
         # The graph of the code takes longer than all the rest: a page asks for it when it is drawn.
         "coverage": [
@@ -49,10 +51,10 @@ def today(memory: Memory, query: Query) -> Facts:
     }
 
 
-def charts(days: list[Facts]) -> Facts:
-    """Draw the tokens and uses of the last days as bars.
+def charts(days: list[Facts], growth: list[Facts]) -> Facts:
+    """Draw the last days: tokens and uses as bars, memories in force as a line.
 
-    >>> charts([{"at": 0, "received": 2, "used": 1, "tokens": 50}])["used"]["bars"]
+    >>> charts([{"at": 0, "used": 1, "tokens": 50}], [{"at": 0, "inForce": 4}])["used"]["bars"]
     [{'at': 0, 'count': 1, 'x': 0, 'height': 60}]
     """
 
@@ -68,7 +70,12 @@ def charts(days: list[Facts]) -> Facts:
             ],
         }  # fmt: skip
 
-    return {"width": len(days) * 20, "height": CHART_HEIGHT} | {
+    most = max((each["inForce"] for each in growth), default=0) or 1
+    line = [
+        f"{at * 20 + 10},{CHART_HEIGHT - round((CHART_HEIGHT - 4) * each['inForce'] / most)}"
+        for at, each in enumerate(growth)
+    ]
+    return {"width": len(days) * 20, "height": CHART_HEIGHT, "line": " ".join(line)} | {
         name: bars(name) for name in ("tokens", "used")
     }
 
