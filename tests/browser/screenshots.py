@@ -111,6 +111,8 @@ def main() -> None:
             for spec, address in addresses(examples):
                 query = "?q=invoice" if spec.template == "search.html" else ""
                 page = tab.open(f"{address}{query}")
+                if spec.template == "graph.html":
+                    page.locator("[data-count]").wait_for()
                 page.wait_for_timeout(300)
                 words = re.sub(r"\{.*?\}", "one", spec.path).strip("/").replace("/", "-")
                 save(page.screenshot(), PLACE / f"panel-{words or 'today'}.png")

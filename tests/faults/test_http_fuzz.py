@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
@@ -22,12 +23,17 @@ import pytest
 import smara
 from smara.surfaces.http.guard import Limits
 from smara.surfaces.http.openapi import document
+from smara.surfaces.http.routes import ROUTE_OF
 from smara.surfaces.http.server import ServeOptions, Service
 from smara.surfaces.http.store import Store
+from smara.surfaces.panel.pages import PAGES
+from smara.surfaces.panel.panel import panel_routes
+from smara.surfaces.panel.setup import ACTS
 from tests.faults.sizes import SEED, count
 from tests.stores import new_file
 
 REQUESTS = count(600, 20_000)
+PAGE_REQUESTS = count(400, 20_000)
 SLOW = {"code.index", "worker.run_once", "embeddings.embed_pending"}
 """They work through what is there, however much that is; asked for once in a while."""
 TEXTS = (
@@ -190,7 +196,10 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service
     opened = partial(smara.open, db, project="default", token_model="estimate", embedder="off")
     store = Store(opened)
     limits = Limits(requests_per_second=1e9, burst=10**9)
-    options = ServeOptions(key="fuzz", folder=tmp_path / "serve", limits=limits)
+    # Forms write settings and read past sessions: those of this test.
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    options = ServeOptions(key="fuzz", folder=tmp_path / "serve", limits=limits, pages=panel_routes)
     yield Service(store, options, "127.0.0.1", 80)
     store.close()
 
@@ -222,6 +231,69 @@ def test_no_request_meets_a_bug_and_every_refusal_has_a_code(service):
     assert sum(statuses.values()) == REQUESTS
     assert statuses[200] + statuses[201] > REQUESTS // 10, statuses
     assert os.path.exists(service.api._store._current.memory.path)  # type: ignore[union-attr]
+
+
+QUERY = (
+    "q", "kind", "type", "state", "offset", "after", "symbol", "module", "under", "thread", "file",
+    "id", "session", "scope", "thread_id", "quote", "record", "asks", "measure", "memory", "made",
+    "whole", "full", "lang", "trust", "level", "moments", "moment_start_tokens", "back", "peek",
+)  # fmt: skip
+
+
+def page_request(maker: Maker) -> tuple[str, str, bytes, dict[str, str], str]:
+    """Make up a request to the panel: a page, its twin, a file or a form."""
+    choose, text = maker._random, maker._text
+    fields = [
+        (choose.choice(QUERY) if choose.random() < 0.9 else text(), text())
+        for _ in range(choose.randrange(4))
+    ]
+    headers = maker._headers("GET") | ({"hx-request": "true"} if choose.random() < 0.3 else {})
+    if choose.random() < 0.25:
+        headers["content-type"] = "application/x-www-form-urlencoded"
+        calls = sorted((set(ROUTE_OF) | set(ACTS)) - SLOW)
+        fields += [("call", choose.choice(calls)), ("back", text())]
+        fields += [
+            (name, choose.choice(maker.ids))
+            for name in ("memory_id", "task_id", "thread_id")
+            if choose.random() < 0.3
+        ]
+        path = "/ui/language" if choose.random() < 0.05 else "/ui/act"
+        body = urlencode([(_bytes(name), _bytes(value)) for name, value in fields])
+        return "POST", path, body.encode(), headers, str(dict(fields)["call"])
+    spec = choose.choice(PAGES)
+    value = text() if choose.random() < 0.5 else choose.choice(maker.ids)
+    path = re.sub(r"\{.*\}", lambda _: quote(_bytes(value), safe=""), f"/ui{spec.path}".rstrip("/"))
+    if choose.random() < 0.05:
+        path = f"/ui/static/{quote(_bytes(text()))}"
+    elif choose.random() < 0.5:
+        path += ".json"
+    query = urlencode([(_bytes(name), _bytes(each)) for name, each in fields])
+    return "GET", f"{path}?{query}", b"", headers, spec.path
+
+
+def test_no_page_and_no_form_of_the_panel_meets_a_bug(service):
+    maker = Maker(SEED)
+    statuses: Counter[int] = Counter()
+    bugs: list[str] = []
+
+    async def story() -> None:
+        for number in range(PAGE_REQUESTS):
+            # Every other one fills the store, so that the pages have something to show.
+            make = maker.request if number % 4 == 0 else partial(page_request, maker)
+            method, path, body, headers, name = make()
+            status, kind, data = await ask(service.app, method, path, body, headers)
+            statuses[status] += 1
+            where = f"{name} {status}: {method} {path[:200]} {body[:300]!r} {headers}"
+            is_typed = kind == "application/problem+json" and json.loads(data)["code"]
+            is_page = kind == "text/html" and b"<main" in data
+            if status == 500 or (status >= 400 and not is_typed and not is_page):
+                bugs.append(where)
+            elif status in (200, 201) and kind == "application/json":
+                maker_ids(maker, json.loads(data))
+
+    asyncio.run(story())
+    assert bugs[:5] == [], f"seed {SEED}"
+    assert statuses[200] > PAGE_REQUESTS // 5, statuses
 
 
 def maker_ids(maker: Maker, answer: Any) -> None:

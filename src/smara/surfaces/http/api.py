@@ -463,9 +463,7 @@ async def read_values(request: Request, route: Route) -> dict[str, Any]:
                 raise unknown(name, named)
             label = named[name].name if is_record else name
             given[named[name].name] = decode(named[name].hint, value, label)
-    missing = [name for name, each in named.items() if each.is_required and each.name not in given]
-    if missing:
-        raise InvalidInputError(f"{missing[0]} is needed.", field=missing[0])
+    check_required(named, given)
     return given
 
 
@@ -483,6 +481,17 @@ def from_query(hint: Any, values: list[str], name: str) -> Any:
         except InvalidInputError:
             pass
         raise
+
+
+def check_required(named: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Refuse a call without a value that it needs.
+
+    Raises:
+        InvalidInputError: If a required value is missing.
+    """
+    missing = [name for name, each in named.items() if each.is_required and each.name not in given]
+    if missing:
+        raise InvalidInputError(f"{missing[0]} is needed.", field=missing[0])
 
 
 def unknown(name: str, named: Mapping[str, Any]) -> InvalidInputError:

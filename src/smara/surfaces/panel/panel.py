@@ -40,7 +40,15 @@ from smara.core.startup.regex import re, regex
 from smara.errors import SmaraError
 from smara.shapes import encodable
 from smara.surfaces.http.address import is_loopback
-from smara.surfaces.http.api import Api, Call, Caller, check_right, from_query, unknown
+from smara.surfaces.http.api import (
+    Api,
+    Call,
+    Caller,
+    check_required,
+    check_right,
+    from_query,
+    unknown,
+)
 from smara.surfaces.http.problem import Refusal
 from smara.surfaces.http.routes import ROUTE_OF
 from smara.surfaces.panel.page import PageSpec
@@ -159,6 +167,7 @@ class Panel:
             for name in form
             if form[name] or named[name].is_required
         }
+        check_required(named, given)
         call = Call(route, caller, given, cursor=None, match=match)
         answered = await self._api.in_thread(partial(self._api.answer, call))
         if answered.status == 409:
