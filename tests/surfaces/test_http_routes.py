@@ -308,3 +308,10 @@ def test_what_is_changed_over_http_is_told_by_the_next_hook(site, store, monkeyp
 def test_reference_page_is_that_of_the_routes():
     """Written by ``python -m tests.http_reference``."""
     assert http_reference.PAGE.read_text(encoding="utf-8") == http_reference.page()
+
+
+@pytest.mark.parametrize("level", [0, 5, -1, 10])
+def test_a_preview_with_a_level_that_does_not_exist_is_refused(site, level):
+    site.post("/memories/remember", {"text": "Never mock the database."})
+    answer = site.ask("GET", f"/context/preview?trustLevel={level}")
+    assert (answer.status, answer.code) == (400, "invalid_input")

@@ -14,7 +14,7 @@ from typing import Any
 
 from smara.core.validate import one_of
 from smara.database.database import Session, marks
-from smara.errors import ConflictError, InvalidInputError
+from smara.errors import ConflictError
 from smara.knowledge import prepare
 from smara.knowledge import trust as levels
 from smara.knowledge.change import MemoryChange, refuse_deprecated
@@ -33,7 +33,7 @@ from smara.knowledge.models import (
     origins,
 )
 from smara.knowledge.store import KnowledgeStore, StoredMemory
-from smara.knowledge.trust import LEVELS, TrustStatus
+from smara.knowledge.trust import TrustStatus, level_of
 from smara.secrets.redact import clean_name
 
 USES_PER_RAISE = 5
@@ -224,11 +224,7 @@ class MemoryReview(MemoryEditor):
             InvalidInputError: If there is no such level, or an agent acts.
         """
         with self._journal.begin(actor, by=by) as turn:
-            if not isinstance(level, int) or isinstance(level, bool) or not 1 <= level <= 4:
-                names = ", ".join(f"{each.number} ({each.name})" for each in LEVELS)
-                raise InvalidInputError(
-                    f"The level of trust must be one of {names}; got {level!r}.", field="level"
-                )
+            level_of(level)
             turn.require_person("choose the level of trust")
             if level != turn.state.trust_level:
                 levels.record_level(turn, level, "chosen")

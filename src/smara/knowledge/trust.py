@@ -12,6 +12,7 @@ from dataclasses import replace
 from smara.core.freshness import CODE_CHANGED, Freshness
 from smara.core.startup.record import dataclass, field
 from smara.database.database import Session
+from smara.errors import InvalidInputError
 from smara.knowledge.change import MemoryChange
 from smara.knowledge.decay import confidence_now, staleness_of
 from smara.knowledge.kinds import KINDS
@@ -138,6 +139,16 @@ _NO, _FACT, _INSTRUCTION = (False, False), (True, False), (True, True)
 
 
 def level_of(number: int) -> Level:
+    """Return a level of trust by its number.
+
+    Raises:
+        InvalidInputError: If there is no such level.
+    """
+    if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= len(LEVELS):
+        names = ", ".join(f"{each.number} ({each.name})" for each in LEVELS)
+        raise InvalidInputError(
+            f"The level of trust must be one of {names}; got {number!r}.", field="level"
+        )
     return LEVELS[number - 1]
 
 
