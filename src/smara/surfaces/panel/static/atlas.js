@@ -31,16 +31,17 @@
     let chosen = null;
     let isNear = false;  // from afar one line for all links of two modules says more
     const graph = new graphology.Graph({ type: "directed" });
-    facts.nodes.forEach(([, module, x, y, uses], node) => graph.addNode(node, { x, y: -y, module, size: 1.2 + Math.log2(1 + uses) / 2, label: label(node) }));
+    const scale = Math.max(1, 5 - Math.log10(facts.nodes.length + 1));  // few nodes are drawn larger than many
+    facts.nodes.forEach(([, module, x, y, uses], node) => graph.addNode(node, { x, y: -y, module, size: scale * (1.2 + Math.log2(1 + uses) / 2), label: label(node) }));
     for (let at = 0; at < facts.links.length; at += 2) graph.addDirectedEdge(facts.links[at], facts.links[at + 1]);
 
     const sigma = new Sigma(graph, part("canvas"), {
-      labelFont: "system-ui, sans-serif", labelSize: 12, labelRenderedSizeThreshold: 7, labelColor: { color: theme.ink },
+      labelFont: "system-ui, sans-serif", labelSize: 12, labelRenderedSizeThreshold: facts.nodes.length < 300 ? 4 : 7, labelColor: { color: theme.ink },
       hideEdgesOnMove: graph.size > 5000, hideLabelsOnMove: true, minCameraRatio: 0.005, maxCameraRatio: 3, stagePadding: 20,
       nodeReducer: (node, data) => {
         const shade = color(data.module, theme.light);
         if (!chosen) return { ...data, color: shade };
-        if (Number(node) === chosen.node) return { ...data, color: theme.strong, size: 8, forceLabel: true, zIndex: 2 };
+        if (Number(node) === chosen.node) return { ...data, color: theme.strong, size: Math.max(8, data.size), forceLabel: true, zIndex: 2 };
         return chosen.reached.has(Number(node)) ? { ...data, color: shade, size: Math.max(4, data.size), zIndex: 1 } : { ...data, color: theme.quiet, label: null };
       },
       edgeReducer: (edge, data) => {
@@ -67,6 +68,8 @@
     const below = sigma.createCanvasContext("islands", { beforeLayer: "edges" });
     const above = sigma.createCanvasContext("names", { afterLayer: "labels" });
     sigma.resize(true);
+    const reach = (axis, sign) => facts.modules.map((each) => each[axis] + sign * (each.radius + 25));
+    sigma.setCustomBBox({ x: [Math.min(...reach("x", -1)), Math.max(...reach("x", 1))], y: [-Math.max(...reach("y", 1)), -Math.min(...reach("y", -1))] });
     const roads = new Map();
     for (let at = 0; at < facts.links.length; at += 2) {
       const ends = [facts.nodes[facts.links[at]][1], facts.nodes[facts.links[at + 1]][1]].sort((one, other) => one - other);
@@ -90,7 +93,7 @@
       under.strokeStyle = theme.ink;
       for (const { ends, count } of isNear || chosen ? [] : widest) {
         const [from, to] = ends.map(spot);
-        under.globalAlpha = Math.min(0.45, 0.04 + count / 400);
+        under.globalAlpha = 0.06 + 0.4 * Math.sqrt(count / widest[0].count);
         under.lineWidth = Math.min(4, 0.5 + Math.log2(count) / 3);
         under.beginPath();
         under.moveTo(from.x, from.y);
@@ -99,7 +102,8 @@
       }
       under.globalAlpha = 1;
       const taken = [];
-      for (const { path, number, x, y, radius } of bySize) {
+      for (const { path: folder, number, x, y, radius } of bySize) {
+        const path = folder === "." ? "./" : folder;
         const middle = sigma.graphToViewport({ x, y: -y });
         const far = Math.abs(sigma.graphToViewport({ x: x + radius, y: -y }).x - middle.x);
         under.fillStyle = `${color(number, theme.light)}1c`;
