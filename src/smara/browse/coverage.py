@@ -63,7 +63,7 @@ class Coverage:
         return modules
 
     def graph(self, limit: int) -> WholeGraph:
-        """Return the graph of the code, at most so many nodes of it."""
+        """Return the graph of the code, with a most of nodes."""
         try:
             queries = self._asking()
         except NotFoundError:

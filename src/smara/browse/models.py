@@ -139,8 +139,9 @@ class ModuleGroup:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WholeGraph:
-    """The code graph of a tree, to be drawn: files, what is in them, who uses what.
+    """The code graph of a tree, to be drawn.
 
+    It has files, what is in them, and who uses what.
     A node is a place in ``names`` and ``files``; the most used ones are there if not all are.
     """
 
@@ -224,7 +225,7 @@ class DayOfUse:
 
 @dataclass(frozen=True, slots=True)
 class DayOfGrowth:
-    """The memories of one day in UTC: come, gone, and in force at its end."""
+    """The memories added, retired and in force on one day in UTC."""
 
     at: int
     added: int

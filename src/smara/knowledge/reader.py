@@ -455,8 +455,7 @@ class MemoryReader:
         if places is not None and not is_requested:
             memories = [memory for memory in memories if memory.applies_at(places)]
         with self._store.database.read() as session:
-            stored = self._store.state(session).trust_level
-            level = stored if trust_level is None else trust_level
+            level = self._store.state(session).trust_level if trust_level is None else trust_level
             code = self._freshness(session, [memory.id for memory in memories])
         found = (
             find_tellable(memory, now, level, code=code.get(memory.id), is_requested=is_requested)

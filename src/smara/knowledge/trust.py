@@ -145,9 +145,11 @@ def level_of(number: int) -> Level:
         InvalidInputError: If there is no such level.
     """
     if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= len(LEVELS):
-        names = ", ".join(f"{each.number} ({each.name})" for each in LEVELS)
         raise InvalidInputError(
-            f"The level of trust must be one of {names}; got {number!r}.", field="level"
+            "The level of trust must be one of "
+            + ", ".join(f"{each.number} ({each.name})" for each in LEVELS)
+            + f"; got {number!r}.",
+            field="level",
         )
     return LEVELS[number - 1]
 

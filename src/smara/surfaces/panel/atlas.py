@@ -24,7 +24,7 @@ _RAYS = 24
 
 @lru_cache(maxsize=2)
 def lay_out(graph: WholeGraph) -> dict[str, Any]:
-    """Return the places of modules and nodes, as short as JSON can say it.
+    """Return the places of modules and nodes in compact lists.
 
     ``nodes`` has file, module, x, y and number of links of each; ``links`` has two places each.
     """
@@ -60,7 +60,7 @@ def lay_out(graph: WholeGraph) -> dict[str, Any]:
 
 
 def folders_of(paths: Sequence[str], most: int = MOST_MODULES) -> list[str]:
-    """Return the folder of each file, of those above it if there are many.
+    """Return the folder of each file, or one above it.
 
     >>> folders_of(["a/b/x.py", "a/c/y.py", "z.py"]), folders_of(["a/b/x.py", "a/c/y.py"], most=1)
     (['a/b', 'a/c', '.'], ['a', 'a'])
@@ -76,7 +76,10 @@ def folders_of(paths: Sequence[str], most: int = MOST_MODULES) -> list[str]:
 def place_discs(
     radii: Mapping[str, float], linked: Mapping[tuple[str, str], int]
 ) -> dict[str, tuple[float, float]]:
-    """Return a place for each disc, near those it is linked with; the largest first."""
+    """Return a place for each disc, near those it is linked with.
+
+    The largest are placed first.
+    """
     near: dict[str, Counter[str]] = {name: Counter() for name in radii}
     for (start, end), count in linked.items():
         if start != end:

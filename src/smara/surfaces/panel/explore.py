@@ -152,7 +152,7 @@ def code_map(memory: Memory, query: Query) -> Facts:
 
 
 def code_graph(memory: Memory, query: Query) -> Facts:
-    """Read the whole code graph: its size, and on demand where everything stands."""
+    """Read the whole code graph: its size, on demand its places."""
     graph = memory.browse.code_graph()
     drawn = lay_out(graph)
     return {

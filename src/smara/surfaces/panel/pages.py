@@ -52,7 +52,7 @@ def today(memory: Memory, query: Query) -> Facts:
 
 
 def charts(days: list[Facts], growth: list[Facts]) -> Facts:
-    """Draw the last days: tokens and uses as bars, memories in force as a line.
+    """Draw the last days as bars, and memories as a line.
 
     >>> charts([{"at": 0, "used": 1, "tokens": 50}], [{"at": 0, "inForce": 4}])["used"]["bars"]
     [{'at': 0, 'count': 1, 'x': 0, 'height': 60}]

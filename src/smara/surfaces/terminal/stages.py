@@ -54,7 +54,7 @@ BACKGROUND = Bounds(sessions=3_600.0, history=300.0, decisions=600.0, vectors=1_
 
 
 class Display:
-    """One display of all stages, and of their job in the store, if it has one."""
+    """One display of all stages, with their job in the store."""
 
     def __init__(self, stages: Sequence[str], job: Any) -> None:
         self._stages, self._job = list(stages), job
