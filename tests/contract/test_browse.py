@@ -161,6 +161,16 @@ def test_every_day_says_what_agents_were_told_and_what_they_used(memory, clock, 
     assert all(each.at % 86_400_000 == 0 for each in days)
 
 
+def test_memories_in_force_are_counted_day_by_day(memory, clock):
+    first = memory.memories.remember("Releases are cut on Fridays.").memory
+    clock.advance(2 * 86_400)
+    memory.memories.remember("Never mock the database.")
+    memory.memories.forget(first.id, by="person")
+    days = memory.browse.growth(days=4)
+    assert [each.in_force for each in days] == [0, 1, 1, 1]
+    assert [(each.added, each.retired) for each in days] == [(0, 0), (1, 0), (0, 0), (1, 1)]
+
+
 def test_working_pages_are_listed(memory, say):
     say("hello")
     memory.working.put("# Goal", scope="thread", thread_id="t")
