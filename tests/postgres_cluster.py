@@ -46,7 +46,9 @@ class Cluster:
         self._servers[name] = postgres.start_server(self._programs(), folder / "data", folder)
 
     def add_replica(self) -> None:
-        """Copy the primary, and follow it."""
+        """Copy the primary, and follow it, unless one does."""
+        if "replica" in self._servers:
+            return
         folder, user = self._home("replica"), postgres._account()
         source = f"host={self._folder / 'primary'} user=smara"
         command: list[Any] = [self._programs() / "pg_basebackup", "-D", folder / "data", "-R"]

@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 )
 
 import smara
-from smara import NewMessage, NewThread, Part
+from smara import NewMessage, NewThread, Part, Thread
 from smara.errors import SmaraError
 from smara.testing import CountingIds, FakeClock
 from tests import stores
@@ -160,11 +160,12 @@ class Comparison(RuleBasedStateMachine):
 
     @rule(thread_id=THREADS, title=st.none() | TEXTS, metadata=METADATA)
     def update_thread(self, thread_id: str, title: str | None, metadata: dict[str, Any]) -> None:
-        self.both(lambda m: m.threads.update(thread_id, title=title, metadata=metadata))
+        self.both(lambda m: of_caller(m.threads.update(thread_id, title=title, metadata=metadata)))
 
     @rule(thread_id=THREADS, title=st.none() | TEXTS, metadata=METADATA)
     def put_thread(self, thread_id: str, title: str | None, metadata: dict[str, Any]) -> None:
-        self.both(lambda m: m.threads.put(NewThread(thread_id, title=title, metadata=metadata)))
+        new = NewThread(thread_id, title=title, metadata=metadata)
+        self.both(lambda m: of_caller(m.threads.put(new)))
 
     @rule(owner=st.sampled_from(["w1", "w2"]), seconds=st.sampled_from([1.0, 30.0]))
     def acquire(self, owner: str, seconds: float) -> None:
@@ -195,19 +196,16 @@ class Comparison(RuleBasedStateMachine):
             assert readable(self.memory) == readable(self.model)
 
 
+def of_caller(thread: Thread) -> Thread:
+    """Remove what observing notes of a thread: the model knows no observing."""
+    own = {key: value for key, value in thread.metadata.items() if key != "observations"}
+    return replace(thread, metadata=own)
+
+
 def readable(memory: Any) -> dict[str, Any]:
     """All that a caller can read, in a form that can be compared."""
     seen: dict[str, Any] = {
-        # What observing notes of a thread is no word of the caller; the model knows no observing.
-        "threads": [
-            replace(
-                each,
-                metadata={
-                    key: value for key, value in each.metadata.items() if key != "observations"
-                },
-            )
-            for each in memory.threads.list()
-        ],
+        "threads": [of_caller(each) for each in memory.threads.list()],
         "lease": memory.internals.leases.find("job"),
     }
     for thread in seen["threads"]:
@@ -220,7 +218,10 @@ def readable(memory: Any) -> dict[str, Any]:
         )
     for query in QUERIES:
         seen[query] = {
-            (hit.id, hit.source, hit.content) for hit in memory.search(query, limit=1_000)
+            # Texts that are the same are one hit, which names the others.
+            (each, hit.source)
+            for hit in memory.search(query, limit=1_000)
+            for each in (hit.id, *hit.copies)
         }
     return seen
 

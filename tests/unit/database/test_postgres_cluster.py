@@ -146,6 +146,7 @@ def test_a_promoted_replica_is_found_by_the_url_and_has_what_was_acknowledged(cl
     """
     import psycopg
 
+    cluster.add_replica()
     second = cluster.url("replica").partition("host=")[2]
     both = f"{cluster.url()},{second}&target_session_attrs=read-write&schema=copied"
     with smara.open(both, token_model="estimate") as memory:
