@@ -33,6 +33,13 @@ def clock() -> FakeClock:
     return FakeClock(int(time.time() * 1000))
 
 
+@pytest.fixture(autouse=True)
+def no_job_of_the_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is due by the clock on the wall is put by no member: jobs are counted here."""
+    name = "procrastinate.periodic.PeriodicDeferrer.get_previous_tasks"
+    monkeypatch.setattr(name, lambda *_, **__: [])
+
+
 @pytest.fixture
 def memory(place: Place) -> Any:
     return place.open(**QUIET)
