@@ -456,7 +456,9 @@ class Decisions:
             return False
         rule = shorten(draft.rule, _LONGEST_RULE)
         own = {each.quote for each in memory.evidence}
-        if rule == memory.content and all(each.quote in own for each in evidence):
+        commands = list(draft.commands)
+        is_same = rule == memory.content and commands == memory.data.get("commands", [])
+        if is_same and all(each.quote in own for each in evidence):
             return False
         carried = [each for each in memory.evidence if each.quote in memory.data.get("earlier", ())]
         after = self._memories().update(
@@ -465,8 +467,10 @@ class Decisions:
             session_id=thread.id,
             content=rule,
             evidence=[*evidence, *carried][:_MOST_EVIDENCE],
-            data={"wording": "agent" if draft.wording is not None else "person"}
-            | ({"commands": list(draft.commands)} if draft.commands else {}),
+            data={
+                "wording": "agent" if draft.wording is not None else "person",
+                "commands": commands,
+            },
         )
         with self._store.database.write() as session:
             self._index(session, thread, after, row.origin, draft)

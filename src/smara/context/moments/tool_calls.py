@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -121,19 +122,21 @@ class ToolCallLookup:
     def before(self, call: CallSubject) -> list[InjectionLine]:
         """Return what is known about a call before it is made."""
         if call.command:
-            refusing = self.finder.refusing(MOST_REFUSING)
-            for needs, tellable in refusing:
-                if starts(call.command, needs):
-                    return [line_of_refusal(tellable)]
+            refused = [
+                line_of_refusal(tellable)
+                for needs, tellable in self.finder.refusing(MOST_REFUSING)
+                if starts(call.command, needs)
+            ][:1]
             absent = wanted(self.habits.failures_lacking(call.command))
             if absent:
-                return [line_of_failure(each, LACKING, is_before=True) for each in absent]
+                return refused + [line_of_failure(each, LACKING, is_before=True) for each in absent]
             found = [each for each in self.habits.failures_of(call.command) if each.tool == "Bash"]
-            return [
+            failed = (
                 line_of_failure(each, FAILED_BEFORE, is_before=True)
                 for each in found
                 if is_worth_saying(each)
-            ][:1]
+            )
+            return [*refused, *islice(failed, 1)]
         if call.tool in EDITING:
             return [
                 *(line for path in call.files for line in self.about_file(path, is_edit=True)),
