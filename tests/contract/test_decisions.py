@@ -653,3 +653,29 @@ def test_requests_that_are_answered_with_code_are_work_even_if_no_tool_is_named(
     say(memory, "s-1", turns)
     memory.decisions.update()
     assert not memory.decisions.list()
+
+
+def test_a_session_that_runs_a_refused_command_again_takes_the_refusal_back(memory):
+    def run(number, command):
+        call = Part("tool_call", name="Bash", call_id=f"c{number}", arguments={"command": command})
+        result = Part("tool_result", text="done", call_id=f"c{number}")
+        return [("assistant", [call]), ("tool", [result])]
+
+    turns = [
+        ("user", "The loadings need a plot."),
+        *run(1, "pip install matplotlib"),
+        ("assistant", "Drawn."),
+        ("user", "ugh. not pip. packages come from pixi add"),
+        ("assistant", "Understood."),
+    ]
+    say(memory, "plots", turns)
+    memory.decisions.update()
+    (decision,) = memory.decisions.list()
+    assert decision.memory.data["commands"] == ["pip"]
+    before = memory.moments.before_tool("s", "Bash", {"command": "pip install scipy"})
+    assert before is not None
+    assert "not pip" in before.text
+    turns += [("user", "ah no, pip is fine here"), *run(2, "pip install scipy")]
+    say(memory, "plots", turns)
+    memory.decisions.update()
+    assert memory.moments.before_tool("s-2", "Bash", {"command": "pip list"}) is None

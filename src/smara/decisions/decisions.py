@@ -310,8 +310,24 @@ class Decisions:
                 evidence = [*filter(None, [earlier]), *self._evidence(turns, left)[0]]
                 new = self._memory(thread, left, evidence, amended)
                 self._add(thread, origin, new, left, counts)
+        self._take_back(
+            [
+                no
+                for origin, no in before.items()
+                if origin in {each.id for each in messages}
+                and origin not in {turns[each.quotations[0].turn].message_id for each in drafts}
+            ]
+        )
         with self._store.database.write() as session:
             self._store.advance(session, thread.no, thread.last_seq)
+
+    def _take_back(self, numbers: Sequence[int]) -> None:
+        """Forget refusals of commands that their session went on to run."""
+        found = self._knowledge.ask(self._knowledge.by_numbers, numbers)
+        for memory in found.values():
+            if memory.is_active and not memory.is_verified and memory.data.get("commands"):
+                why = "the refused command was run again in its session"
+                self._memories().forget(memory.id, why, by="system")
 
     def _said_before(self, thread: WaitingThread, draft: Draft, origin: str) -> Evidence | None:
         """Return the same statement of the same person in another session, if there is one."""
