@@ -35,8 +35,8 @@ from smara.decisions.utterances import (
     sentences,
 )
 
-SURE, LIKELY, POSSIBLE = 0.8, 0.5, 0.1
-"""A sentence that begins a decision, one that belongs to one, and one that may."""
+SURE, LIKELY, POSSIBLE = 0.7, 0.5, 0.1
+"""A sentence that decides something by itself, one that belongs to it, and one that may."""
 HINT = 0.3
 """A statement that is one if it is said in two sessions."""
 TALK = 0.5
@@ -46,12 +46,10 @@ _TALK_CHARACTERS, _MOST_OF_LONG_TALK, _SUMMARY_WEIGHT = 800, 16, 0.5
 _LEAST_SUMMARY, _LEAST_WORDING, _MOST_ADDED = 0.2, 0.4, 4
 """The least of a person's terms in the agent's words; how many times as many these may have."""
 _REPORTS = 0.1
-_LEAST_TERMS, _LEAST_OF_A_WISH, _LEAST_BINDING = 3, 2, 2
-_LEAST_WISH, _LEAST_CHOICE = 0.15, 0.3
+_LEAST_TERMS, _LEAST_WISH, _SHORT = 2, 0.3, 90
 _REPEATED, _ECHOED, _MOST_BESIDE, _LONGEST_STANDING = 0.3, 0.5, 3, 500
 """How much of a standing rule, or of words that are taken back, the agent repeats; how many
 sentences are kept for each rule; the longest message that is one."""
-_RESTATED, _SHORT_ANSWER, _SHORT = 0.7, 300, 90
 _MANY_CALLS, _MOST_CALLS = 3, 2
 _PAUSE_MS = 6 * 3_600_000
 _MOST_TURNS = 40
@@ -110,10 +108,11 @@ def _weights() -> dict[str, dict[str, float]]:
     return found
 
 
-def weigh(facts: dict[str, float], kind: Literal["work", "talk"] = "work") -> float:
+def weigh(facts: dict[str, float], kind: Literal["work", "talk", "any"] = "work") -> float:
     """Return the probability that a sentence decides something.
 
-    Where an agent works, a sentence is mostly a request; in a talk, mostly a statement.
+    Where an agent works, a sentence is mostly a request; in a talk, mostly a statement. A talk
+    begins with what is wrong; there the table for any sentence counts, and for all that is said.
     """
     weights = _weights()[kind]
     total = weights["start"] + math.fsum(
@@ -240,56 +239,47 @@ def _draft(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed], mean: float)
     if not stated:
         return None
     first = stretch[0][1].turn
-    score = max((weight for weight, each in stated if _is_plain(each)), default=0.0)
     objecting = _objecting_turns(turns, stated)
     lasting = _standing_turns(stated, objecting)
     standing = [each for _, each in stated if each.turn in lasting and not _is_open(each)]
-    plainly = [
+    sure = [
         each
         for weight, each in stated
         if (each.turn in objecting and not _is_open(each))
         or (
-            _is_plain(each, _LEAST_OF_A_WISH)
-            and (
-                _is_restated(turns, each)
-                or _is_said_plainly(weight, each)
-                or _is_fact(each)
-                or each in standing
-            )
+            _is_plain(each)
+            and (weight >= SURE or _is_said_plainly(weight, each) or each in standing)
         )
     ]
-    if plainly:
-        score = max(score, SURE)
-    if score < SURE and mean < TALK:
-        return None
     is_talk = mean >= TALK
-    chosen = [
-        Quotation(each.turn, each.text, max(weight, in_talk))
-        for weight, each in stated
-        for in_talk in (weigh(each.facts, "talk") if is_talk and each.turn > first else 0.0,)
-        # A talk begins with what is wrong; the rule comes after.
-        if (weight >= LIKELY or in_talk >= POSSIBLE or each in plainly)
-        and content_terms(each.text)
-        and not _is_withdrawn(turns, each, stretch)
-    ]
+    if not (sure or is_talk):
+        return None
+    around = {each.turn for each in sure}
+    chosen = []
+    for weight, each in stated:
+        least = POSSIBLE if each.turn in around else LIKELY
+        if is_talk:
+            weight, least = weigh(each.facts, "any"), LIKELY
+        in_talk = weigh(each.facts, "talk") if is_talk and each.turn > first else 0.0
+        if (
+            (weight >= least or in_talk >= POSSIBLE or each in sure)
+            and content_terms(each.text)
+            and not _is_withdrawn(turns, each, stretch)
+        ):
+            chosen.append(Quotation(each.turn, each.text, max(weight, in_talk)))
     # Two short replies between pieces of work steer it.
     is_work = is_talk and sum(turn.calls for turn in turns) > _MOST_CALLS * len(turns) / 2
-    if len(chosen) < 2 + is_work and not (chosen and plainly):
+    if len(chosen) < 2 + is_work and not (chosen and sure):
         return None
-    # Amid work one sentence is a request as often as a rule; who settles something binds twice.
     quoted = {each.text for each in chosen}
-    binding = sum(each.text in quoted and _is_binding(each) for _, each in stated)
-    if binding < _LEAST_BINDING and not (is_talk or plainly):
-        return None
     standing = [each for each in standing if each.text in quoted]
-    surest, best = max(stated, key=lambda pair: max(pair[0], SURE * _is_said_plainly(*pair)))
-    surest = max(surest, SURE * _is_said_plainly(surest, best))
-    is_general = surest >= SURE and _is_plain(best, _LEAST_OF_A_WISH) and _is_wish(best, chosen)
+    best = max(stated, key=lambda pair: pair[0])[1]
+    is_general = best in sure and _is_wish(best, chosen)
     return _compose(
         turns,
         stretch,
         chosen,
-        score=mean if is_talk else score,
+        score=mean if is_talk else max(SURE, *(weight for weight, each in stated if each in sure)),
         is_talk=is_talk,
         is_wish=is_general or (bool(standing) and len(chosen) <= _MOST_BESIDE * len(standing)),
         is_personal=_is_personal(standing[0].text if standing else best.text),
@@ -349,9 +339,9 @@ def _refused_in(
     return replaced_programs(" ".join(texts), before, after)
 
 
-def _is_plain(sentence: Sentence, least: int = _LEAST_TERMS) -> bool:
+def _is_plain(sentence: Sentence) -> bool:
     """Return True for a statement without a doubt that says something by itself."""
-    return not sentence.facts["doubt"] and len(content_terms(sentence.text)) >= least
+    return not sentence.facts["doubt"] and len(content_terms(sentence.text)) >= _LEAST_TERMS
 
 
 def _is_binding(sentence: Sentence) -> bool:
@@ -362,25 +352,15 @@ def _is_binding(sentence: Sentence) -> bool:
 
 
 def _is_said_plainly(weight: float, sentence: Sentence) -> bool:
-    """Return True for a wish in plain words, or a choice in a form.
+    """Return True for a wish in plain words.
 
-    "Never mock the database", "From now on …", "Use pnpm, not npm", "Answer in French", "Per line
-    (asked: how are totals rounded)".
+    "Never mock the database", "From now on …", "Use pnpm, not npm", "Answer in French".
     """
     facts = sentence.facts
-    is_contrast = facts["choice at once"] and facts["refuse"] and not facts["status"]
-    is_choice = facts["form"] or (is_contrast and len(sentence.text) <= _SHORT)
+    is_short = len(sentence.text) <= _SHORT
+    is_choice = facts["choice at once"] and facts["refuse"] and not facts["status"]
     is_wish = weight >= _LEAST_WISH and bool(facts["ever at once"] or facts["henceforth"])
-    is_manner = facts["manner at once"] and not facts["question"] and len(sentence.text) <= _SHORT
-    return is_wish or bool(is_manner) or (weight >= _LEAST_CHOICE and bool(is_choice))
-
-
-def _is_fact(sentence: Sentence) -> bool:
-    """Return True for what a person measured, or asks to remember: "measured: 40 per minute"."""
-    facts = sentence.facts
-    if any(facts[name] for name in ("question", "doubt", "ask", "task at once")):
-        return False
-    return bool(facts["note at once"] or (facts["measure"] and facts["quantities"]))
+    return is_wish or bool(is_short and (facts["manner at once"] or is_choice))
 
 
 def _objecting_turns(turns: Sequence[SpokenTurn], stated: Sequence[Weighed]) -> set[int]:
@@ -449,23 +429,6 @@ def _is_standing(sentence: Sentence) -> bool:
     return bool(is_rule and (facts["here"] or is_repeated))
 
 
-def _is_restated(turns: Sequence[SpokenTurn], sentence: Sentence) -> bool:
-    """Return True if the agent agrees, repeats the statement and does nothing else.
-
-    "Percent first, always." is answered by "Got it: percent before fixed."
-    """
-    facts, answer = sentence.facts, turns[sentence.turn + 1 : sentence.turn + 2]
-    is_request = facts["task at once"] or facts["ask"] or facts["report"]
-    return bool(
-        facts["agreed"]
-        and facts["echo"] >= _RESTATED
-        and not is_request
-        and answer
-        and not answer[0].calls
-        and len(answer[0].text) <= _SHORT_ANSWER
-    )
-
-
 def _is_withdrawn(
     turns: Sequence[SpokenTurn], sentence: Sentence, stretch: Sequence[Weighed]
 ) -> bool:
@@ -503,7 +466,7 @@ def _talk_score(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed]) -> floa
     if sum(len(turn.text) for turn in answers) > _TALK_CHARACTERS * len(answers):
         if calls or last - first > _MOST_OF_LONG_TALK:
             return 0.0
-        working = [weight for weight, each in stated if not each.facts["first"]]
+        working = [weigh(each.facts, "any") for _, each in stated if not each.facts["first"]]
         weights = [
             (each + other) / 2 - _REPORTS for each, other in zip(weights, working, strict=True)
         ]

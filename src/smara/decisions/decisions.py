@@ -427,6 +427,7 @@ class Decisions:
             "method": draft.method,
             "earlier": [each.quote for each in carried if each.quote],
             "commands": list(draft.commands),
+            "certainty": round(max(each.weight for each in draft.quotations), 2),
             "disagrees_with": [each.short_id for each in disputed],
         }
         return NewMemory(

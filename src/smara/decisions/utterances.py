@@ -48,6 +48,7 @@ _PASSAGE = regex(r"\s*[\"'“‘«„].{40,}[\"'”’»]\s*$")
 """A line that is a quotation from its first to its last character."""
 _PATCH = regex(r"diff --git |Index: |--- a/|\+\+\+ b/|@@ -\d")
 _NAME = regex(r"`[^`\s]+`|\b\w+_\w+\b|\b[a-z]+[A-Z]\w+|\b\w+\(\)|\b[\w-]+\.[a-z]{1,4}\b")
+_CAMEL = regex(r"\b[A-Z]\w*[a-z][A-Z]\w*")
 _SYMBOLS = regex(r"[{}()\[\];=<>|\\/_$#@^~*+]")
 _ASKS = regex(r"[?？]")
 _INVERTED = regex(
@@ -321,7 +322,7 @@ def is_finding(text: str) -> bool:
         len(listed) >= 2
         and not any(each[:1].islower() for each in listed)
         and len(text.split()) >= _FINDING_WORDS * len(listed)
-        and len(names_in([bare])) >= _FINDING_NAMES
+        and len(names_in([bare]).union(_CAMEL.findall(bare))) >= _FINDING_NAMES
         and not any(count_signs(bare, name) for name in ("self", "you", "group"))
     )
 

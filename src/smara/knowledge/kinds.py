@@ -44,6 +44,7 @@ _SAID = (
     _may("earlier", "texts", "what still stands of the decision before"),
     _may("disagrees_with", "texts", "decisions of other people that say otherwise"),
     _may("commands", "texts", "the commands that it refuses"),
+    _may("certainty", "number", "how surely the words settle something, from 0 to 1"),
 )
 _words, _heading, _form = partial(_cue, "words"), partial(_cue, "heading"), partial(_cue, "form")
 

@@ -16,6 +16,7 @@ from smara.context.models import BUDGETS
 from smara.context.moments.draft import LONGEST_LINE, cost_of, memory_line
 from smara.core.startup.regex import regex
 from smara.decisions.decisions import line_of
+from smara.decisions.utterances import names_in
 from smara.knowledge.gate import is_echo
 from smara.knowledge.kinds import KINDS, types_told_at
 from smara.knowledge.memories import Memories
@@ -144,8 +145,8 @@ _MOST_GONE = 100
 _LEAST_ERROR = 12
 _READ_FOR_START = {"pinned": 40, "confirmed": 80, "facts": 40, "near": 40}
 _JUDGED = 64
-_MOST_NEWEST = 3
-"""How many decisions are told at a start because they are the last ones."""
+_MOST_NEWEST, _CERTAIN = 6, 0.85
+"""How many decisions are told at a start because they are the last ones, and how sure they are."""
 _LEAST_SHARED = 0.75
 _INNER_CAPITAL = regex(r"[a-z][A-Z]")
 
@@ -297,7 +298,7 @@ class MemoryFinder:
             (each.id, replace(each, is_verified=True, needs_review=False, stale_at=None))
             for each in map(memories.get, accepted)
         )
-        of_late = _newest_agreed(every.values())
+        of_late = _newest_said(every.values())
         places = [names_of(path, root)[0] for path in paths]
         pool = [
             memory
@@ -341,21 +342,22 @@ class MemoryFinder:
         return distinct
 
 
-def _newest_agreed(memories: Iterable[TypedMemory]) -> set[str]:
-    """Return the ids of the newest decisions that have no other moment than the start.
+def _newest_said(memories: Iterable[TypedMemory]) -> set[str]:
+    """Return the ids of the newest short decisions that are sure: what the work is about.
 
-    Both sides said them: in noise that looks like a decision, agents repeat little. What has a file
-    is told at its file, and a long one whole when the work comes to it.
+    Sure are very plain words, and what both sides said: in noise that looks like a decision, agents
+    repeat little. What names code of a file is told at its file, and a long one whole when the work
+    comes to it.
     """
-    agreed = [
+    said = [
         each
         for each in memories
         if each.source == "said"
-        and each.data.get("wording") == "agent"
-        and not each.files
+        and (each.data.get("wording") == "agent" or each.data.get("certainty", 0) >= _CERTAIN)
+        and not (each.files and names_in([each.content]))
         and len(line_of(each)) <= LONGEST_LINE
     ]
-    newest = nlargest(_MOST_NEWEST, agreed, key=lambda each: (each.evidence_at, each.id))
+    newest = nlargest(_MOST_NEWEST, said, key=lambda each: (each.evidence_at, each.id))
     return {each.id for each in newest}
 
 
