@@ -242,6 +242,19 @@ def test_archive_of_one_project_is_read_into_another_by_name(memory, other, tmp_
     assert other.in_project("new").tasks.totals() == memory.tasks.totals()
 
 
+def test_ids_of_messages_stay_unique_across_the_projects_of_a_store(memory, tmp_path):
+    """No key of PostgreSQL says so any more: the import does, as it does of a file."""
+    work(memory)
+    path = memory.privacy.export(tmp_path / "all.zip").path
+    report = memory.privacy.import_archive(path, project="another")
+    with memory.internals.database.read() as session:
+        for table in ("messages", "observations"):
+            every = session.all(f"SELECT id FROM {table}")
+            assert len(every) == len(set(every))
+    assert report.added.get("messages", 0) == 0
+    assert report.present["messages"] > 0
+
+
 def altered(source: Path, target: Path, **changes) -> Path:
     """A copy of an archive with some files changed, named without their ending."""
     with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:

@@ -126,7 +126,8 @@ class Browse(SessionViews):
         knowledge = self._rooms.knowledge_store
         statement = (
             "SELECT k.value, count(*) FROM memory_keys k JOIN memories m ON m.no = k.memory_no"
-            " WHERE k.project_no = :project AND k.kind = 'module' AND m.deprecated_at IS NULL"
+            " AND +m.project_no = k.project_no WHERE k.project_no = :project"
+            " AND k.kind = 'module' AND m.deprecated_at IS NULL"
             f"{knowledge.WALL if knowledge.viewer else ''} GROUP BY k.value"
             " ORDER BY count(*) DESC, k.value LIMIT ?"
         )

@@ -45,8 +45,9 @@ class Coverage:
         knowledge = self._knowledge
         statement = (
             "SELECT k.memory_no, k.kind, k.value, m.type, m.stale_at FROM memory_keys k"
-            " JOIN memories m ON m.no = k.memory_no WHERE k.project_no = :project"
-            " AND k.kind IN ('file', 'module') AND m.deprecated_at IS NULL"
+            " JOIN memories m ON m.no = k.memory_no AND +m.project_no = k.project_no"
+            " WHERE k.project_no = :project AND k.kind IN ('file', 'module')"
+            " AND m.deprecated_at IS NULL"
             f"{knowledge.WALL if knowledge.viewer else ''} LIMIT ?"
         )
         with self._store.database.read() as session:

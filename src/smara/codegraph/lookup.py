@@ -114,7 +114,8 @@ class CodeLookup(ProjectStore):
         rows = self.rows(
             session,
             "SELECT c.kind, c.name, c.text, f.stale_at FROM code_files f JOIN code_chunks c"
-            " ON c.file_no = f.no WHERE f.project_no = :project AND f.tree_no = ? AND f.path = ?"
+            " ON c.file_no = f.no AND c.project_no = f.project_no"
+            " WHERE f.project_no = :project AND f.tree_no = ? AND f.path = ?"
             " AND c.first_line = ? AND c.last_line = ? ORDER BY c.no LIMIT 1",
             self.tree_no,
             path,

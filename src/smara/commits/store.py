@@ -155,6 +155,7 @@ class CommitStore(ProjectStore):
         rows = session.all(
             self.sql(
                 "SELECT f.path FROM commit_files f JOIN commits c ON c.no = f.commit_no"
+                " AND +c.project_no = f.project_no"
                 " WHERE f.project_no = :project AND c.reason <> '' GROUP BY f.path"
                 " ORDER BY max(c.at) DESC, f.path"
             )

@@ -57,6 +57,7 @@ _PAUSE_SECONDS = 0.1
 _ABSENT_SECONDS = 10.0
 """A replica that did not answer is not asked again for so long."""
 _CURSORS = count()
+_PLUS = regex(r"(?<=[ (])\+(?=(?:\w+\.)?project_no\b)")
 _SCHEMA = regex(r"[a-z_][a-z0-9_]{0,62}")
 
 
@@ -300,8 +301,15 @@ def reason_of(error: BaseException) -> str:
 
 @lru_cache(maxsize=1024)
 def with_dollar_marks(sql: str) -> str:
-    """A statement with ``?`` as psycopg wants it, with ``%s``."""
-    return sql.replace("%", "%%").replace("?", "%s") if "?" in sql else sql
+    """A statement with ``?`` as psycopg wants it, with ``%s``.
+
+    A plus sign that keeps SQLite from reading by project would keep PostgreSQL from leaving out
+    the parts of other projects.
+
+    >>> with_dollar_marks("SELECT 1 FROM messages m WHERE +m.project_no = 7 AND m.no = ?")
+    'SELECT 1 FROM messages m WHERE m.project_no = 7 AND m.no = %s'
+    """
+    return _PLUS.sub("", sql.replace("%", "%%").replace("?", "%s") if "?" in sql else sql)
 
 
 def split_schema(url: str) -> tuple[str, str]:

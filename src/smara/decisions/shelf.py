@@ -39,6 +39,7 @@ _TELLABLE = (
 _DECISIONS = (
     "SELECT d.memory_no, d.line, m.files, d.thread_no, m.id, m.content FROM decisions d"
     " JOIN memories m ON m.no = d.memory_no AND m.version = d.version"
+    " AND +m.project_no = d.project_no"
     " WHERE +d.project_no = :project AND d.memory_no IN ({}) AND {}"
 )
 _COMMITS = (

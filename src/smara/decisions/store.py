@@ -152,8 +152,8 @@ class DecisionStore(ProjectStore):
         rows = self.rows(
             session,
             "SELECT m.id, d.about FROM decisions d JOIN memories m ON m.no = d.memory_no"
-            " WHERE d.project_no = :project AND m.deprecated_at IS NULL"
-            " ORDER BY d.memory_no DESC LIMIT ?",
+            " AND +m.project_no = d.project_no WHERE d.project_no = :project"
+            " AND m.deprecated_at IS NULL ORDER BY d.memory_no DESC LIMIT ?",
             limit,
         )
         return [(f"memory:{row[0]}", from_storable(row[1])) for row in rows]
@@ -167,8 +167,8 @@ def indexed_decisions(session: Session, newest: int = 0) -> Iterator[tuple[int, 
     """Yield every project's decisions above a number, for the index."""
     for no, project_no, about in session.all(
         "SELECT d.memory_no, d.project_no, d.about FROM decisions d JOIN memories m"
-        " ON m.no = d.memory_no WHERE m.deprecated_at IS NULL AND d.memory_no > ?"
-        " ORDER BY d.memory_no",
+        " ON m.no = d.memory_no AND +m.project_no = d.project_no WHERE m.deprecated_at IS NULL"
+        " AND d.memory_no > ? ORDER BY d.memory_no",
         (newest,),
     ):
         yield int(no), int(project_no), about

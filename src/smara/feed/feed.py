@@ -33,7 +33,7 @@ _SOURCES: Mapping[str, tuple[str, str, str]] = {
     "k": (
         "memory_events",
         "'memory.' || s.kind, t.short_id, s.at, '', coalesce(s.session_id, '')",
-        "JOIN memories t ON t.no = s.memory_no",
+        "JOIN memories t ON t.no = s.memory_no AND +t.project_no = s.project_no",
     ),
     "o": (
         "observations",

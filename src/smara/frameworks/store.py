@@ -155,8 +155,9 @@ class FrameworkStore(ProjectStore):
         self.run_many(
             session,
             "UPDATE framework_entries SET message_no = (SELECT m.no FROM messages m"
-            " JOIN threads t ON t.no = m.thread_no WHERE t.project_no = :project AND t.id = ?"
-            " AND m.client_id = ?) WHERE project_no = :project AND stream_no = ? AND seq = ?",
+            " JOIN threads t ON t.no = m.thread_no AND +m.project_no = t.project_no"
+            " WHERE t.project_no = :project AND t.id = ? AND m.client_id = ?)"
+            " WHERE project_no = :project AND stream_no = ? AND seq = ?",
             [(*place, no, seq) for seq, place in places.items()],
         )
         self.run(

@@ -55,7 +55,10 @@ _UNIT = (
     " AND k.kind = 'unit'"
 )
 _SESSION: ContextVar[str | None] = ContextVar("session", default=None)
-_FROM = "FROM memories m LEFT JOIN memories r ON r.no = m.replaced_by_no"
+_FROM = (
+    "FROM memories m LEFT JOIN memories r ON r.no = m.replaced_by_no"
+    " AND r.project_no = m.project_no"
+)
 
 
 @contextmanager
@@ -189,7 +192,8 @@ class KnowledgeStore(JournalStore[TypedMemory, StoredMemory, StateRow]):
             session,
             "SELECT l.memory_no, l.type, t.id, l.path, l.confidence, l.is_auto"
             " FROM memory_relations l LEFT JOIN memories t ON t.no = l.target_no"
-            " WHERE l.project_no = :project AND l.memory_no IN (:some) ORDER BY l.no",
+            " AND t.project_no = l.project_no WHERE l.project_no = :project"
+            " AND l.memory_no IN (:some) ORDER BY l.no",
             some=related,
         ):
             shown = None if path is None else from_storable(path)

@@ -280,8 +280,8 @@ def linked_message_ids(
     """The ids of a task's messages, oldest first."""
     rows = session.all(
         store.sql(
-            f"SELECT m.id FROM ({_LINKED}) AS linked JOIN messages m ON m.no = linked.no ORDER BY "
-            "m.no"
+            f"SELECT m.id FROM ({_LINKED}) AS linked JOIN messages m ON m.no = linked.no"
+            " AND +m.project_no = :project ORDER BY m.no"
         ),
         (task_no, task_id, task_no),
     )

@@ -226,7 +226,8 @@ class ObservationStore(ProjectStore):
             " coalesce(c.observed_tokens, 0), coalesce(c.buffered_seq, 0),"
             " coalesce(c.buffered_tokens, 0), m.created_at FROM threads t LEFT JOIN"
             " observation_cursors c ON c.thread_no = t.no AND c.record_no = ? LEFT JOIN messages m"
-            " ON m.thread_no = t.no AND m.seq = coalesce(c.observed_seq, 0) + 1 WHERE t.project_no"
+            " ON m.thread_no = t.no AND +m.project_no = t.project_no"
+            " AND m.seq = coalesce(c.observed_seq, 0) + 1 WHERE t.project_no"
             f" = :project AND {where} ORDER BY m.created_at, t.no",
             record_no,
             thread_id if thread_id is not None else resource_id,
@@ -452,7 +453,7 @@ class ObservationStore(ProjectStore):
         return self.select(
             session,
             " AND o.reflected_into = ? AND o.record_no = (SELECT r.record_no FROM observations r"
-            " WHERE r.id = ?)",
+            " WHERE r.id = ? AND +r.project_no = :project)",
             (generation, reflection_id),
         )
 

@@ -145,7 +145,7 @@ class Eraser:
         put_totals(self._database, self._session, self._scope)
 
     def _run(self, statement: str, values: Sequence[Any] = ()) -> int:
-        return self._session.run(statement, values)
+        return self._session.run(statement.replace(":project", str(int(self._project))), values)
 
     def _some(self, statement: str, numbers: Iterable[Any]) -> None:
         """Run a statement with ``:some`` for a list of any length."""
@@ -242,14 +242,15 @@ class Eraser:
                 self._run(
                     f"UPDATE observation_cursors SET {name}_seq = ?, {name}_tokens = (SELECT"
                     " coalesce(sum(m.token_count), 0) FROM messages m WHERE m.thread_no = ? AND"
-                    f" m.seq < ?) WHERE record_no = ? AND thread_no = ? AND {name}_seq >= ?",
+                    " m.project_no = :project AND m.seq < ?) WHERE record_no = ? AND thread_no = ?"
+                    f" AND {name}_seq >= ?",
                     (first - 1, thread_no, first, record_no, thread_no, first),
                 )
             self._untitle(thread_no)
         for record_no, generation in walk.generations.items():
             self._run(
                 "UPDATE observations SET state = 'active', reflected_into = NULL"
-                " WHERE record_no = ? AND reflected_into >= ?",
+                " WHERE project_no = :project AND record_no = ? AND reflected_into >= ?",
                 (record_no, generation),
             )
             self._run(
@@ -262,8 +263,8 @@ class Eraser:
         }  # fmt: skip
         self._some("DELETE FROM buffered_reflections WHERE record_no IN (:some)", records)
         self._some(
-            "DELETE FROM observations WHERE kind = 'reflection' AND state = 'buffered'"
-            " AND record_no IN (:some)",
+            "DELETE FROM observations WHERE +project_no = :project AND kind = 'reflection'"
+            " AND state = 'buffered' AND record_no IN (:some)",
             records,
         )
         self._some("DELETE FROM observation_failures WHERE record_no IN (:some)", records)
@@ -273,7 +274,8 @@ class Eraser:
         walk = self._walk
         for no, left in walk.renewed.items():
             self._run(
-                "UPDATE memories SET evidence = ?, session_ids = ?, session_id = ? WHERE no = ?",
+                "UPDATE memories SET evidence = ?, session_ids = ?, session_id = ?"
+                " WHERE project_no = :project AND no = ?",
                 (json.dumps(left.evidence, separators=(",", ":")),
                  json.dumps(left.session_ids, separators=(",", ":")),
                  next(iter(left.session_ids), None), no),
@@ -298,12 +300,12 @@ class Eraser:
         again = {no for no, why in replaced if why == "superseded"} - walk.rows["memories"]
         self._some(
             "UPDATE memories SET deprecated_at = NULL, deprecated_because = NULL,"
-            " replaced_by_no = NULL WHERE no IN (:some)",
+            " replaced_by_no = NULL WHERE +project_no = :project AND no IN (:some)",
             again,
         )
         self._some(
-            "UPDATE decisions SET version = (SELECT m.version FROM memories m"
-            " WHERE m.no = decisions.memory_no) WHERE memory_no IN (:some)",
+            "UPDATE decisions SET version = (SELECT m.version FROM memories m WHERE m.project_no"
+            " = :project AND m.no = decisions.memory_no) WHERE memory_no IN (:some)",
             again,
         )
         for no, about in walk.among("decisions", "memory_no", again, "t.memory_no, t.about"):
@@ -364,7 +366,8 @@ class Eraser:
         """Take names of erased rows, and of an erased person, out of rows that stay."""
         walk = self._walk
         tasks = {str(row[0]) for row in walk.among("tasks", "no", walk.rows["tasks"], "t.id")}
-        self._some("UPDATE messages SET task_id = NULL WHERE task_id IN (:some)", tasks)
+        statement = "UPDATE messages SET task_id = NULL WHERE project_no = :project"
+        self._some(f"{statement} AND task_id IN (:some)", tasks)
         memories = walk.among("memories", "no", walk.rows["memories"], "t.id")
         for table in ("behavior_findings", "behavior_signals"):
             self._some(
@@ -424,11 +427,13 @@ class Eraser:
             for column, target in table.refs.items():
                 if column not in required and (target == name) is is_own:
                     self._some(
-                        f"UPDATE {name} SET {column} = NULL WHERE {column} IN (:some)",
+                        f"UPDATE {name} SET {column} = NULL WHERE +project_no = :project"
+                        f" AND {column} IN (:some)",
                         self._walk.rows[str(target)],
                     )
             if is_own:
-                self._some(f"DELETE FROM {name} WHERE no IN (:some)", self._walk.rows[name])
+                statement = f"DELETE FROM {name} WHERE +project_no = :project AND no IN (:some)"
+                self._some(statement, self._walk.rows[name])
 
     def _erase_rest(self) -> None:
         """Remove a project from the tables that are not exported."""

@@ -38,6 +38,8 @@ COUNTED = frozenset({"compactions", "observation_batches", "observation_cursors"
 
 Of a conversation that went on in both stores only those of the target stay.
 """
+_UNIQUE = frozenset({"messages", "observations"})
+"""Tables of whose ids no two projects have the same; no key of a divided table says so."""
 Row = dict[str, Any]
 T = TypeVar("T")
 
@@ -209,7 +211,8 @@ class RowAdder:
     def finish(self) -> None:
         """Count again what threads say of their messages, tasks and memories."""
         put_totals(self._database, self._session, self._scope)
-        source = "FROM messages m WHERE m.thread_no = threads.no"
+        source = f"FROM messages m WHERE m.project_no = {int(self._project)}"
+        source += " AND m.thread_no = threads.no"
         self._session.run(
             f"UPDATE threads SET last_seq = (SELECT coalesce(max(m.seq), 0) {source}),"
             f" tokens = (SELECT coalesce(sum(m.token_count), 0) {source})"
@@ -323,8 +326,9 @@ class RowAdder:
             "SELECT thread_no, seq FROM messages WHERE id = ? AND project_no = ?",
             (row["id"], self._project),
         ) or self._session.one(
-            "SELECT thread_no, seq FROM messages WHERE thread_no = ? AND client_id = ?",
-            (row["thread_no"], row["client_id"]),
+            "SELECT thread_no, seq FROM messages WHERE thread_no = ? AND client_id = ?"
+            " AND project_no = ?",
+            (row["thread_no"], row["client_id"], self._project),
         )
         if found is not None and found[1] != row["seq"]:
             self._shifted.add(int(found[0]))
@@ -336,8 +340,8 @@ class RowAdder:
         last: dict[int, int] = {}
         for part in parts(threads):
             found = self._session.all(
-                "SELECT thread_no, max(seq) FROM messages WHERE thread_no IN"
-                f" ({marks(len(part))}) GROUP BY thread_no",
+                f"SELECT thread_no, max(seq) FROM messages WHERE project_no = {int(self._project)}"
+                f" AND thread_no IN ({marks(len(part))}) GROUP BY thread_no",
                 part,
             )
             last |= {int(no): int(seq) for no, seq in found}
@@ -362,6 +366,12 @@ class RowAdder:
             row |= {"short_id": name, "key": key_of(name), "bare_key": bare_key_of(name)}
 
     def _insert(self, table: TableSpec, rows: Sequence[Row]) -> None:
+        if table.name in _UNIQUE:
+            taken: set[str] = set()
+            for part in parts([row["id"] for row in rows]):
+                statement = f"SELECT id FROM {table.name} WHERE id IN ({marks(len(part))})"
+                taken |= {str(found[0]) for found in self._session.all(statement, part)}
+            rows = [row for row in rows if row["id"] not in taken]
         if not rows:
             return
         names = list(rows[0])

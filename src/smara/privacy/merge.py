@@ -300,9 +300,9 @@ class _MergeBatch(RowAdder):
             key
             for thread_no, every in times.items()
             for key in self._session.all(
-                "SELECT thread_no, created_at FROM messages WHERE thread_no = ?"
-                " AND created_at BETWEEN ? AND ?",
-                (thread_no, min(every), max(every)),
+                "SELECT thread_no, created_at FROM messages WHERE project_no = ?"
+                " AND thread_no = ? AND created_at BETWEEN ? AND ?",
+                (self._project, thread_no, min(every), max(every)),
             )
         }
         return [
@@ -511,7 +511,8 @@ class _MergeBatch(RowAdder):
             for word in words(from_storable(row["raw_content"]))
         }
         self._database.words.add(self._session, self._project, sorted(found))
-        source = "FROM messages m WHERE m.thread_no = threads.no"
+        source = f"FROM messages m WHERE m.project_no = {int(self._project)}"
+        source += " AND m.thread_no = threads.no"
         for thread_no in threads:
             self._session.run(
                 f"UPDATE threads SET last_seq = (SELECT max(m.seq) {source}),"

@@ -169,7 +169,7 @@ class KindTable:
         if counted:
             # A conversation counts for its messages.
             owner = f"SELECT coalesce(sum({texts}), 0) FROM {counted} g"
-            self.size = f"({owner} WHERE g.thread_no = t.no)"
+            self.size = f"({owner} WHERE g.thread_no = t.no AND +g.project_no = t.project_no)"
 
     def measure(self, session: Session) -> tuple[int, int, int | None]:
         """Return rows, bytes and the oldest time."""

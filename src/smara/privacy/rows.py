@@ -108,13 +108,17 @@ class RowReader:
         if target is None:
             return [f"t.{column}"]
         if isinstance(target, str):
-            joins.append(f" LEFT JOIN {target} r{number} ON r{number}.no = t.{column}")
+            joins.append(
+                f" LEFT JOIN {target} r{number} ON r{number}.no = t.{column}"
+                f" AND r{number}.project_no = t.project_no"
+            )
             return [f"r{number}.{key}" for key in BY_NAME[target].key]
         names = []
         for owner, name in target.items():
             alias = f"r{number}{owner}"
             joins.append(
                 f" LEFT JOIN {name} {alias} ON t.owner = '{owner}' AND {alias}.no = t.{column}"
+                f" AND {alias}.project_no = t.project_no"
             )
             names.append(f"{alias}.{BY_NAME[name].key[0]}")
         return [f"coalesce({', '.join(names)})"]

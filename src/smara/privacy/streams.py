@@ -30,6 +30,7 @@ from smara.database.fulltext import (
 )
 from smara.database.fulltext_postgres import quoted
 from smara.database.leases import host_name
+from smara.database.partitions import DIVIDED
 from smara.database.servers import PostgresSession, translated_errors
 from smara.database.vectors import ROW_BITS
 from smara.privacy.tables import TABLES, TableSpec
@@ -132,9 +133,13 @@ class TableStream(Stream):
         columns, table = ", ".join(names), self.name
         statement = (
             f"INSERT INTO {table} ({columns}) VALUES ({marks(len(names))})"
-            f" ON CONFLICT ({', '.join(self.key)}) DO {conflict}"
+            f" ON CONFLICT ({', '.join(self._unique(database))}) DO {conflict}"
         )
         session.run_many(statement, values)
+
+    def _unique(self, database: Database) -> tuple[str, ...]:
+        is_divided = database.kind == "postgres" and self.name in DIVIDED
+        return (*self.key, "project_no") if is_divided else self.key
 
     def remove(self, database: Database, session: Session, rows: Sequence[Row]) -> None:
         condition = " AND ".join(f"{name} = ?" for name in self.key)
@@ -420,7 +425,8 @@ def streams(
         shared = {each.name for each in columns[spec.name]} & {
             each.name for each in there[spec.name]
         }
-        key = tuple(keys[spec.name])
+        # PostgreSQL has the project in the key of what it divides.
+        key = ("no",) if spec.name in DIVIDED else tuple(keys[spec.name])
         texts = {each.name for each in columns[spec.name] if each.type == "string"}
         rest = sorted(shared - set(key))
         table = PlaceStream if spec.name == "project_places" else TableStream

@@ -128,17 +128,19 @@ def _live(kind: str, value: str, among: str = "", where: str = "1 = 1") -> str:
         f"EXISTS (SELECT 1 FROM {among + ' CROSS JOIN ' if among else ''}memory_keys k"
         f" CROSS JOIN memories m WHERE {where} AND k.project_no = t.project_no"
         f" AND k.kind = '{kind}' AND k.value = {value} AND m.no = k.memory_no"
-        " AND m.deprecated_at IS NULL)"
+        " AND +m.project_no = t.project_no AND m.deprecated_at IS NULL)"
     )
 
 
+_OF_THREAD = "x.thread_no = t.no AND +x.project_no = t.project_no"
 _HELD_THREADS = " OR ".join(
     (
         _live("session", "t.id"),
-        _live("message", "g.id", "messages g", "g.thread_no = t.no"),
-        _live("observation", "o.id", "observations o", "o.thread_no = t.no"),
+        _live("message", "x.id", "messages x", _OF_THREAD),
+        _live("observation", "x.id", "observations x", _OF_THREAD),
         "EXISTS (SELECT 1 FROM messages g JOIN task_messages x ON x.message_no = g.no"
-        " JOIN tasks y ON y.no = x.task_no AND y.status <> 'closed' WHERE g.thread_no = t.no)",
+        " JOIN tasks y ON y.no = x.task_no AND y.status <> 'closed' WHERE g.thread_no = t.no"
+        " AND +g.project_no = t.project_no)",
         "EXISTS (SELECT 1 FROM threads c WHERE c.project_no = t.project_no"
         " AND c.parent_id = t.id AND +c.updated_at > t.updated_at)",
     )
@@ -154,7 +156,8 @@ _HELD_TASKS = (
 )
 _HELD_MEMORIES = (
     "EXISTS (SELECT 1 FROM memory_relations r JOIN memories m ON m.no = r.memory_no"
-    " WHERE r.target_no = t.no AND r.type = 'derived_from' AND m.deprecated_at IS NULL)"
+    " AND +m.project_no = t.project_no WHERE r.target_no = t.no AND r.type = 'derived_from'"
+    " AND m.deprecated_at IS NULL)"
 )
 _HELD_SESSIONS = (
     "EXISTS (SELECT 1 FROM behavior_findings f JOIN memories m ON m.id = f.memory_id"

@@ -283,7 +283,7 @@ class _Withholder(Eraser):
             put_pointer(self._database, self._session, self.keeper, row, place=place, text=text)
             facts = facts_of(json.loads(metadata or "{}"))
             self._run(
-                "UPDATE messages SET metadata = ? WHERE no = ?",
+                "UPDATE messages SET metadata = ? WHERE project_no = :project AND no = ?",
                 (json.dumps(facts, separators=(",", ":")) if facts else None, row[0]),
             )
         threads = {int(row[1]) for row in shells}
@@ -303,7 +303,8 @@ class _Withholder(Eraser):
                 for each in json.loads(evidence)
             ]
             text = json.dumps(left, separators=(",", ":"))
-            self._run("UPDATE memories SET evidence = ? WHERE no = ?", (text, no))
+            statement = "UPDATE memories SET evidence = ? WHERE project_no = :project AND no = ?"
+            self._run(statement, (text, no))
 
 
 def put_pointer(
@@ -317,15 +318,16 @@ def put_pointer(
 ) -> None:
     """Store a pointer and hashed terms in place of a text."""
     no, thread_no, role, stored, layout, term_count = row
+    owner = session.one("SELECT resource_id, project_no FROM threads WHERE no = ?", (thread_no,))
+    resource_id, project_no = owner or ("", 0)
     chunks = keeper.key.withhold(stored_terms(text, None))
     terms, pointer = packed(replace(place, key=keeper.key.id), chunks)
     count = sum(each.length for each in chunks)
     session.run(
-        "UPDATE messages SET raw_content = ?, parts = ?, term_count = ? WHERE no = ?",
-        (terms, pointer, count, no),
+        "UPDATE messages SET raw_content = ?, parts = ?, term_count = ? WHERE project_no = ?"
+        " AND no = ?",
+        (terms, pointer, count, project_no, no),
     )
-    owner = session.one("SELECT resource_id, project_no FROM threads WHERE no = ?", (thread_no,))
-    resource_id, project_no = owner or ("", 0)
     database.fulltext.remove(session, int(no))
     entries = [
         IndexRow(

@@ -161,7 +161,8 @@ class CodeTrees:
         rows = session.all(
             self.store.sql(
                 "SELECT c.no, c.file_no FROM code_files f JOIN code_chunks c ON c.file_no = f.no"
-                " WHERE f.project_no = :project AND f.tree_no = ? AND f.skip IS NULL"
+                " AND c.project_no = f.project_no WHERE f.project_no = :project AND f.tree_no = ?"
+                " AND f.skip IS NULL"
             ),
             (tree_no,),
         )
@@ -205,7 +206,7 @@ class CodeTrees:
         return self.store.number(
             session,
             "SELECT count(*) FROM code_files f JOIN code_chunks c ON c.file_no = f.no"
-            " WHERE f.project_no = :project AND f.tree_no = ?",
+            " AND c.project_no = f.project_no WHERE f.project_no = :project AND f.tree_no = ?",
             tree_no,
         )
 

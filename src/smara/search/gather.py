@@ -202,8 +202,8 @@ class Gather:
 REACH = 2
 _SCANNED = 2_000
 _LENGTHS = ", ".join(
-    "(SELECT n.term_count FROM messages n WHERE n.thread_no = m.thread_no AND n.seq = m.seq "
-    f"{step:+d})"
+    "(SELECT n.term_count FROM messages n WHERE n.thread_no = m.thread_no"
+    f" AND +n.project_no = :project AND n.seq = m.seq {step:+d})"
     for step in AROUND
 )
 
@@ -268,7 +268,7 @@ def find_beside(
     for no, other, step in store.rows(
         session,
         "SELECT m.no, n.no, n.seq - m.seq FROM messages m JOIN messages n ON n.thread_no = "
-        "m.thread_no"
+        "m.thread_no AND +n.project_no = m.project_no"
         f" AND n.seq BETWEEN m.seq - {reach} AND m.seq + {reach} AND n.no <> m.no"
         " WHERE m.project_no = :project AND m.no IN (:some) ORDER BY n.seq",
         some=numbers if reach > 0 else (),

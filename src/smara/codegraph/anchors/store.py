@@ -48,7 +48,7 @@ class AnchorStore(ProjectStore):
         if owner == "memory":
             statement += (
                 " AND EXISTS (SELECT 1 FROM memories m WHERE m.no = a.owner_no"
-                " AND m.deprecated_at IS NULL)"
+                " AND m.project_no = a.project_no AND m.deprecated_at IS NULL)"
             )
         condition = "" if paths is None else " AND a.path IN (:some)"
         rows = self.rows(session, f"{statement}{condition}", owner, some=_distinct(paths))
