@@ -14,8 +14,12 @@ from smara.database.session import Session
 if TYPE_CHECKING:
     from smara.database.postgres import PostgresDatabase
 
-DIVIDED = ("message_index", "record_index", "code_index", "words", "vectors")
+INDEXES = ("message_index", "record_index", "code_index", "words", "vectors")
+"""The divided tables that are made from records, and can be made again."""
+_COPIED = {48: "commits"}
+DIVIDED = (*INDEXES, *_COPIED.values())
 """The tables of PostgreSQL that are divided by project."""
+_MOVED_ROWS = 5_000
 _TERMS = "array_to_tsvector(terms_of_project(project_no, tsvector_to_array(terms)))"
 _RECORD_TERMS = f"SELECT kind, no, piece, project_no, head, body, {_TERMS} FROM moved"
 _MOVES = {
@@ -31,24 +35,36 @@ _MOVES = {
         " ON s.no = m.no >> 47"
     },
 }
-MOVED = tuple(_MOVES)
+_STATEMENTS = {
+    step: [
+        f"WITH batch AS (SELECT ctid FROM {table}_whole LIMIT {_MOVED_ROWS}), moved AS"
+        f" (DELETE FROM {table}_whole w USING batch WHERE w.ctid = batch.ctid RETURNING w.*)"
+        f" INSERT INTO {table} {source} ON CONFLICT DO NOTHING"
+        for table, source in moves.items()
+    ]
+    for step, moves in _MOVES.items()
+} | {
+    # A row that a writer has locked is left out: if it is changed, a trigger copies it, and the
+    # step copies what is missing.
+    step: [
+        f"WITH batch AS MATERIALIZED (SELECT * FROM {table} WHERE no > (SELECT last_no FROM"
+        f" {table}_moved) ORDER BY no LIMIT {_MOVED_ROWS} FOR SHARE SKIP LOCKED), copied AS"
+        f" (INSERT INTO {table}_parts SELECT * FROM batch ON CONFLICT DO NOTHING)"
+        f" UPDATE {table}_moved SET last_no = (SELECT max(no) FROM batch)"
+        " WHERE EXISTS (SELECT FROM batch)",
+        f"ANALYZE {table}_parts",
+    ]
+    for step, table in _COPIED.items()
+}
+MOVED = tuple(_STATEMENTS)
 """The steps before which rows are moved."""
-_MOVED_ROWS = 5_000
 
 
 def move_rows(database: PostgresDatabase, step: int, is_moved: Callable[[Session], bool]) -> None:
     """Move all rows of a step, unless another process was faster."""
-    for table, source in _MOVES[step].items():
+    for statement in _STATEMENTS[step]:
         count = 1
-        while count:
+        while count > 0:
             with database.write(is_derived=True) as session:
                 session.run(database.lock_statement)
-                count = 0 if is_moved(session) else _move_batch(session, table, source)
-
-
-def _move_batch(session: Session, table: str, source: str) -> int:
-    return session.run(
-        f"WITH batch AS (SELECT ctid FROM {table}_whole LIMIT {_MOVED_ROWS}), moved AS"
-        f" (DELETE FROM {table}_whole w USING batch WHERE w.ctid = batch.ctid RETURNING w.*)"
-        f" INSERT INTO {table} {source} ON CONFLICT DO NOTHING"
-    )
+                count = 0 if is_moved(session) else session.run(statement)

@@ -105,7 +105,7 @@ def _partitions(memory: Memory) -> Iterator[Finding]:
         tables = database.tables(session)
     divided = {row[0]: row[1] for row in parts}
     missing = [name for name in DIVIDED if name not in divided]
-    moving = [f"{name}_whole" for name in DIVIDED if f"{name}_whole" in tables]
+    moving = [name for name in tables if name.endswith(("_whole", "_parts"))]
     sizes = ", ".join(f"{name} {count} parts ({size})" for name, count, size in parts)
     if missing or moving:
         yield Finding(

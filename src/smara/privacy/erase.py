@@ -20,7 +20,7 @@ from smara.core.terms import expand
 from smara.core.text import analyze_chunks, words
 from smara.database.database import Database, Session, marks, parts
 from smara.database.fulltext import IndexRow, RecordKind, Within, row_of, terms_of
-from smara.database.partitions import DIVIDED
+from smara.database.partitions import INDEXES
 from smara.database.project_store import Tombstones
 from smara.database.vectors import Shelf, vector_kind
 from smara.decisions.store import decision_terms
@@ -450,7 +450,7 @@ class Eraser:
             self._database.vectors.erase(self._session, shelf)
         for table in reversed(TABLES):
             names = {each.name for each in columns.get(table.name, ())}
-            if "project_no" in names and table.name not in DIVIDED:
+            if "project_no" in names and table.name not in INDEXES:
                 self._run(f"DELETE FROM {table.name} WHERE project_no = {int(self._project)}")
         self._run(f"DELETE FROM projects WHERE no = {int(self._project)}")
 

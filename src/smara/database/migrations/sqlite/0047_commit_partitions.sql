@@ -1,0 +1,2 @@
+-- PostgreSQL divides its commits by project; a file has few projects, and is read by the keys it has.
+SELECT 1;
