@@ -1,0 +1,2 @@
+-- PostgreSQL divides its pieces of code by project.
+SELECT 1;
