@@ -1,0 +1,2 @@
+-- PostgreSQL divides its observations by project.
+SELECT 1;
