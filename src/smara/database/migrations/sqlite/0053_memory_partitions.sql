@@ -1,0 +1,2 @@
+-- PostgreSQL divides its memories by project.
+SELECT 1;
