@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 INDEXES = ("message_index", "record_index", "code_index", "words", "vectors")
 """The divided tables that are made from records, and can be made again."""
-_COPIED = {48: "commits", 50: "code_chunks", 52: "observations", 54: "memories"}
+_COPIED = {48: "commits", 50: "code_chunks", 52: "observations", 54: "memories", 56: "messages"}
 DIVIDED = (*INDEXES, *_COPIED.values())
 """The tables of PostgreSQL that are divided by project."""
 _MOVED_ROWS = 5_000

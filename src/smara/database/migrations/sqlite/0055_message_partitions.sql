@@ -1,0 +1,2 @@
+-- PostgreSQL divides its messages by project.
+SELECT 1;

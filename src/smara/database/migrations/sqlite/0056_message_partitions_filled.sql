@@ -1,0 +1,2 @@
+-- See the step before.
+SELECT 1;
