@@ -15,11 +15,15 @@ from typing import Any
 import pytest
 
 import smara
-from smara.testing import HashEmbedder
+from smara.database.migrate import HEAD, migrate
+from smara.database.partitions import move_rows
+from smara.testing import FakeClock, HashEmbedder
 
 ROOT = Path(__file__).parents[2]
 OLDER = "5864a185"
 """A commit whose schema is 42: text indexes are divided there, vectors are not."""
+UNDIVIDED = "efc077bb"
+"""A commit whose schema is 46: the tables of records are not divided there."""
 pytestmark = pytest.mark.postgres
 
 
@@ -51,18 +55,14 @@ class OlderProcess:
 
 
 @pytest.fixture
-def older(tmp_path: Path) -> Iterator[Callable[[str], OlderProcess]]:
-    packed = subprocess.run(
-        ["git", "archive", OLDER, "src"], cwd=ROOT, capture_output=True, check=False
-    )
-    if packed.returncode:
-        pytest.skip(f"commit {OLDER} is not in this checkout")
-    with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
-        archive.extractall(tmp_path / "older", filter="data")
+def older(tmp_path: Path) -> Iterator[Callable[..., OlderProcess]]:
     processes: list[OlderProcess] = []
 
-    def start(url: str) -> OlderProcess:
-        processes.append(OlderProcess(tmp_path / "older" / "src", url))
+    def start(url: str, commit: str = OLDER) -> OlderProcess:
+        source = tmp_path / commit
+        if not source.exists():
+            _unpack(commit, source)
+        processes.append(OlderProcess(source / "src", url))
         return processes[-1]
 
     yield start
@@ -70,8 +70,18 @@ def older(tmp_path: Path) -> Iterator[Callable[[str], OlderProcess]]:
         process.end()
 
 
+def _unpack(commit: str, target: Path) -> None:
+    packed = subprocess.run(
+        ["git", "archive", commit, "src"], cwd=ROOT, capture_output=True, check=False
+    )
+    if packed.returncode:
+        pytest.skip(f"commit {commit} is not in this checkout")
+    with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
+        archive.extractall(target, filter="data")
+
+
 def test_an_older_process_goes_on_while_a_newer_one_upgrades_the_store(
-    older: Callable[[str], OlderProcess], postgres_url: str
+    older: Callable[..., OlderProcess], postgres_url: str
 ) -> None:
     """1. The older writes and embeds. 2. The newer opens, which migrates. 3. Both write and find
     what the other wrote. 4. The older cannot write vectors any more, and says so; the newer
@@ -79,7 +89,7 @@ def test_an_older_process_goes_on_while_a_newer_one_upgrades_the_store(
     end, and does not open the store again.
     """
     old = older(postgres_url)
-    assert "older" in old.first["source"]
+    assert OLDER in old.first["source"]
     assert old.ask("add the walrus sleeps") == {"answer": 1}
     assert old.ask("embed") == {"answer": True}
 
@@ -104,3 +114,43 @@ def test_an_older_process_goes_on_while_a_newer_one_upgrades_the_store(
         assert sorted(hit.content for hit in new.search("walrus", limit=50)) == [every[0], every[2]]
     old.end()
     assert older(postgres_url).first == {"refused": "schema_too_new"}
+
+
+def test_an_older_process_goes_on_while_the_tables_of_records_are_divided(
+    older: Callable[..., OlderProcess], postgres_url: str, open_database: Callable[..., Any]
+) -> None:
+    """1. The older writes. 2. The newer has begun to divide the messages: what the older writes
+    and erases meanwhile goes to both. 3. The newer ends it: nothing is missing. 4. Both go on, and
+    see what the other does. 5. The older does not open the store again.
+    """
+    old = older(postgres_url, UNDIVIDED)
+    assert UNDIVIDED in old.first["source"]
+    for number, word in enumerate(("sleeps", "wakes", "eats"), 1):
+        assert old.ask(f"add the walrus {word}") == {"answer": number}
+    assert old.ask("embed") == {"answer": True}
+    database = open_database(postgres_url)
+    migrate(database, FakeClock(), target=HEAD - 1)
+    move_rows(database, HEAD, lambda session: False)
+    assert old.ask("add the walrus swims") == {"answer": 4}
+    with database.read() as session:
+        first = session.one("SELECT id FROM messages WHERE seq = 1")[0]
+    assert old.ask(f"erase {first}") == {"answer": True}
+
+    settings = {"embedding_model": HashEmbedder(), "embed_in_background": False}
+    with smara.open(postgres_url, project="p", **settings) as new:
+        every = [f"the walrus {word}" for word in ("wakes", "eats", "swims")]
+        assert [each.raw_content for each in new.messages.list(thread_id="t")][1:] == every
+        assert sorted(hit.content for hit in new.search("walrus")) == sorted(every)
+        assert old.ask("add the walrus dives") == {"answer": 5}
+        assert new.messages.add(thread_id="t", role="user", content="the walrus dries").seq == 6
+        assert old.ask("embed") == {"answer": True}
+        every += ["the walrus dives", "the walrus dries"]
+        assert old.ask("list")["answer"][1:] == every
+        assert old.ask("search walrus") == {"answer": sorted(every)}
+        last = new.messages.list(thread_id="t")[-1]
+        assert old.ask(f"erase {last.id}") == {"answer": True}
+        assert new.embeddings.embed_pending().is_done
+        assert new.embeddings.problems() == []
+        assert sorted(hit.content for hit in new.search("walrus")) == sorted(every[:-1])
+    old.end()
+    assert older(postgres_url, UNDIVIDED).first == {"refused": "schema_too_new"}

@@ -43,8 +43,10 @@ def die_at_statement(address: str, number: int) -> None:
             return getattr(self.session, name)
 
     class Write:
+        def __init__(self, **how: Any) -> None:
+            self.inner = write(**how)
+
         def __enter__(self) -> Any:
-            self.inner = write()
             return Dying(self.inner.__enter__())
 
         def __exit__(self, *error: Any) -> Any:

@@ -6,10 +6,14 @@ planner makes of it, a scan of a large table is seen.
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import pytest
 
 import smara
-from smara.database.servers import split_schema
+from smara.database.partitions import DIVIDED
+from smara.database.servers import PostgresSession, split_schema, with_dollar_marks
 
 pytestmark = pytest.mark.postgres
 
@@ -58,14 +62,17 @@ def large():
 
 
 def _scans(url: str) -> dict[str, int]:
-    """The rows that scans read so far of each large table."""
+    """The rows that scans read so far of each large table, of all its parts together."""
     import psycopg
 
     conninfo, schema = split_schema(url)
     with psycopg.connect(conninfo) as connection:
         rows = connection.execute(
-            "SELECT s.relname, s.seq_tup_read FROM pg_stat_user_tables s JOIN pg_class c"
-            " ON c.oid = s.relid WHERE s.schemaname = %s AND c.reltuples >= %s",
+            "SELECT coalesce(w.relname, c.relname), sum(s.seq_tup_read)::int"
+            " FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid AND c.relkind = 'r'"
+            " LEFT JOIN pg_inherits i ON i.inhrelid = c.oid"
+            " LEFT JOIN pg_class w ON w.oid = i.inhparent WHERE s.schemaname = %s"
+            " GROUP BY 1 HAVING sum(greatest(c.reltuples, 0)) >= %s",
             (schema, MANY),
         ).fetchall()
     return dict(rows)
@@ -132,3 +139,69 @@ def test_a_small_project_beside_a_large_one_reads_its_own_messages(large, what):
         with memory.internals.database.read() as session:
             session.one("SELECT pg_stat_force_next_flush()")
     assert _scans(large)["messages"] - before["messages"] <= FEW
+
+
+_PART = re.compile(rf" on ({'|'.join(DIVIDED)})_(\d+)\b")
+
+
+def _watch(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
+    """Statements from now on that look into several parts of a table, with those they look into."""
+    found: dict[str, set[str]] = {}
+
+    def watched(name: str) -> Any:
+        ask = getattr(PostgresSession, name)
+
+        def watching(session: PostgresSession, sql: str, values: Any = ()) -> Any:
+            rows: Any = values if name != "run_many" else list(values)
+            if rows != [] and re.match(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\b", sql):
+                given = (rows[0] if name == "run_many" else rows) or None
+                statement = f"EXPLAIN {with_dollar_marks(sql)}"
+                plan = str(session.connection.execute(statement, given).fetchall())
+                parts = set(_PART.findall(plan))
+                if len(parts) > len({table for table, _ in parts}):
+                    found[sql] = {f"{table}_{number}" for table, number in parts}
+            return ask(session, sql, rows)
+
+        return watching
+
+    for name in ("run", "run_many", "all", "one", "each"):
+        monkeypatch.setattr(PostgresSession, name, watched(name))
+    return found
+
+
+def _remember(memory: smara.Memory) -> None:
+    texts = ("Deploys go through staging", "The uploader retries five times")
+    added = [memory.memories.add(each, type="gotcha", session_id="s").memory for each in texts]
+    names = [each.id for each in added if each is not None]
+    memory.memories.supersede(*names)
+    memory.memories.list(limit=5)
+    memory.memories.get(names[1])
+
+
+def _link(memory: smara.Memory) -> None:
+    said = memory.messages.add(thread_id="t", role="user", content="about a task")
+    task = memory.tasks.add("Linked")
+    memory.links.add(task.id, said.id)
+    memory.links.messages(task.id)
+
+
+NAMING = {
+    **EVERYDAY,
+    "memories": _remember,
+    "links of a task": _link,
+    "observe": lambda memory: memory.observations.observe("t"),
+    "what happened": lambda memory: memory.feed.list(limit=50),
+    "plan to erase a message": lambda memory: memory.privacy.plan_erase(
+        messages=[memory.messages.list(thread_id="t", limit=1)[0].id]
+    ),
+}
+
+
+@pytest.mark.parametrize("what", NAMING)
+def test_every_statement_of_an_everyday_call_looks_into_one_part(large, what, monkeypatch):
+    """Whoever does not name the project has sixteen parts planned, locked and looked into."""
+    with smara.open(large, embedder="off", project="large") as memory:
+        EVERYDAY["search of a name"](memory)  # opening looks whether an index is empty
+        found = _watch(monkeypatch)
+        NAMING[what](memory)
+    assert found == {}
