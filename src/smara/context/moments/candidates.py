@@ -349,7 +349,7 @@ def _newest_said(memories: Iterable[TypedMemory]) -> set[str]:
     repeat little. What names code of a file is told at its file, and a long one whole when the work
     comes to it.
     """
-    said = [
+    sure = [
         each
         for each in memories
         if each.source == "said"
@@ -357,7 +357,7 @@ def _newest_said(memories: Iterable[TypedMemory]) -> set[str]:
         and not (each.files and names_in([each.content]))
         and len(line_of(each)) <= LONGEST_LINE
     ]
-    newest = nlargest(_MOST_NEWEST, said, key=lambda each: (each.evidence_at, each.id))
+    newest = nlargest(_MOST_NEWEST, sure, key=lambda each: (each.evidence_at, each.id))
     return {each.id for each in newest}
 
 
