@@ -4,12 +4,11 @@
 by file, project, subject or talk, and writes ``weights.json``. There are two tables: one for
 sessions in which the agent works, one for talks. A FILE has labelled real sessions, in the form of
 ``decision_training/work``; a label may have a ``level`` from 0 to 3, how surely a later session
-wants the sentence. Without one, the table for work stays as it is.
+wants the sentence. With one, the table for work is learned; without, the table for talks.
 
-The table for work is drawn to a former one (``former.json``), which was learned from 9,001
-sentences of 56 projects that are not at hand any more. It has weights of words too: only of words
-that stand in many sessions, so that it learns how people settle things and not what their projects
-are about.
+The table for work is drawn to the one for any sentence, which was learned from 9,001 sentences of
+56 projects that are not at hand any more. It has weights of words too: only of words that stand in
+many sessions, so that it learns how people settle things and not what their projects are about.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ def main(arguments: list[str]) -> int:
         ("talk", ("talk", "development")),
     ):
         chosen = [each for each in examples if each.source in sources]
-        if name == "work" and not arguments:
+        if (name == "work") != bool(arguments):
             continue
         prior = former if name == "work" else {}
         facts = sorted(each for each in chosen[0].facts if each[0] not in WORD_MARKS)

@@ -47,6 +47,7 @@ _LEAST_SUMMARY, _LEAST_WORDING, _MOST_ADDED = 0.2, 0.4, 4
 """The least of a person's terms in the agent's words; how many times as many these may have."""
 _REPORTS = 0.1
 _LEAST_TERMS, _LEAST_WISH, _SHORT = 2, 0.3, 90
+_RESTATED, _SHORT_ANSWER = 0.7, 300
 _REPEATED, _ECHOED, _MOST_BESIDE, _LONGEST_STANDING = 0.3, 0.5, 3, 500
 """How much of a standing rule, or of words that are taken back, the agent repeats; how many
 sentences are kept for each rule; the longest message that is one."""
@@ -248,7 +249,13 @@ def _draft(turns: Sequence[SpokenTurn], stretch: Sequence[Weighed], mean: float)
         if (each.turn in objecting and not _is_open(each))
         or (
             _is_plain(each)
-            and (weight >= SURE or _is_said_plainly(weight, each) or each in standing)
+            and (
+                weight >= SURE
+                or _is_said_plainly(weight, each)
+                or _is_restated(turns, each)
+                or _is_fact(each)
+                or each in standing
+            )
         )
     ]
     is_talk = mean >= TALK
@@ -363,6 +370,14 @@ def _is_said_plainly(weight: float, sentence: Sentence) -> bool:
     return is_wish or bool(is_short and (facts["manner at once"] or is_choice))
 
 
+def _is_fact(sentence: Sentence) -> bool:
+    """Return True for what a person measured, or asks to remember: "measured: 40 per minute"."""
+    facts = sentence.facts
+    if any(facts[name] for name in ("question", "doubt", "ask", "task at once")):
+        return False
+    return bool(facts["note at once"] or (facts["measure"] and facts["quantities"]))
+
+
 def _objecting_turns(turns: Sequence[SpokenTurn], stated: Sequence[Weighed]) -> set[int]:
     """Return the turns of a person that refuse a command which the agent has just run.
 
@@ -427,6 +442,23 @@ def _is_standing(sentence: Sentence) -> bool:
         is_rule = facts["here"] and (facts["ever"] or facts["oblige"] or facts["total"])
     is_repeated = facts["agreed"] and facts["echo"] >= _REPEATED
     return bool(is_rule and (facts["here"] or is_repeated))
+
+
+def _is_restated(turns: Sequence[SpokenTurn], sentence: Sentence) -> bool:
+    """Return True if the agent agrees, repeats the statement and does nothing else.
+
+    "Percent first, always." is answered by "Got it: percent before fixed."
+    """
+    facts, answer = sentence.facts, turns[sentence.turn + 1 : sentence.turn + 2]
+    is_request = facts["task at once"] or facts["ask"] or facts["report"]
+    return bool(
+        facts["agreed"]
+        and facts["echo"] >= _RESTATED
+        and not is_request
+        and answer
+        and not answer[0].calls
+        and len(answer[0].text) <= _SHORT_ANSWER
+    )
 
 
 def _is_withdrawn(
