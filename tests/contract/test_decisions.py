@@ -484,6 +484,56 @@ def test_a_question_that_offers_nothing_was_not_rejected(memory, question, is_of
     assert bool(decision.rejected) is is_offer
 
 
+def amid_work(memory, name, text, day=0):
+    """Store a session in which a person speaks between two pieces of the agent's work."""
+    calls = [
+        Part("tool_call", name="Edit", call_id=f"{number}", arguments={"file_path": "a.py"})
+        for number in range(3)
+    ]
+    turns = (("user", "Go on with the importer."), ("assistant", calls))
+    memory.messages.append_batch(
+        NewThread(name),
+        [
+            NewMessage(role, content, f"{name}-{number}", created_at=MARCH + day * DAY + number)
+            for number, (role, content) in enumerate((*turns, ("user", text), turns[1]))
+        ],
+        compact=False,
+    )
+
+
+def test_one_sure_sentence_amid_work_is_kept_with_what_belongs_to_it(memory):
+    amid_work(memory, "s-1", "hm, no. the staging box only has 2 GB, we keep batches at 500 rows")
+    amid_work(memory, "s-2", "great, all green now. please push the branch and open a pr", day=1)
+    memory.decisions.update()
+    (decision,) = memory.decisions.list()
+    assert decision.rule == "the staging box only has 2 GB, we keep batches at 500 rows"
+    assert 0.7 <= decision.memory.data["certainty"] <= 1
+
+
+def test_pasted_feedback_of_a_review_is_not_the_persons_word(memory):
+    finding = (
+        "The new LoadSettings function lacks the fallback that ReadSettings has for an empty"
+        " strategy. ReadSettings must always apply a default, but LoadSettings returns it as is."
+    )
+    amid_work(memory, "s-1", finding)
+    amid_work(memory, "s-2", f"got this feedback:\n{finding}", day=1)
+    memory.decisions.update()
+    assert not memory.decisions.list()
+
+
+def test_a_start_tells_the_newest_sure_decisions_and_no_unsure_one(memory):
+    sure = "we don't use mocks for the ledger, the auditors want real postings"
+    unsure = "nope, the vendor sends prices without VAT, so we add it at checkout"
+    amid_work(memory, "s-1", unsure)
+    amid_work(memory, "s-2", sure, day=1)
+    memory.decisions.update()
+    kept = {each.rule: each.memory.data["certainty"] for each in memory.decisions.list()}
+    assert kept[unsure] < 0.85 <= kept[sure]
+    text = memory.moments.start("s-start").text
+    assert f'Said by a person on 2025-03-02: "{sure}"' in text
+    assert unsure not in text
+
+
 @pytest.mark.parametrize("wish", ["Never mock the database here.", "Use pnpm, not npm, please."])
 def test_a_short_wish_is_heard_the_first_time_it_is_said_plainly(memory, wish):
     answer = ("assistant", "I changed it and ran the tests.")
