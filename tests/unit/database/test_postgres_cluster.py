@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from threading import Event
+from threading import Barrier, Event
 
 import pytest
 
@@ -32,9 +32,11 @@ def cluster() -> Iterator[Cluster]:
 def test_writers_go_on_through_a_restart_and_nothing_acknowledged_is_lost(cluster):
     stored: list[str] = []
     is_over, has_written = Event(), Event()
+    opened = Barrier(3)
 
     def write(number: int) -> None:
         with smara.open(f"{cluster.url()}&schema=restart", token_model="estimate") as memory:
+            opened.wait()  # who still opens the store when the server stops is told so
             for each in range(10_000):
                 if is_over.is_set() and each % 5 == 0:
                     return
