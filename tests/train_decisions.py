@@ -99,7 +99,10 @@ def main(arguments: list[str]) -> int:
         strengths = np.array(
             [
                 0.01,
-                *(_STRENGTH_OF_DESIGN if fact in _DESIGNED else _STRENGTH for fact in facts),
+                *(
+                    _STRENGTH_OF_DESIGN if name == "work" and fact in _DESIGNED else _STRENGTH
+                    for fact in facts
+                ),
                 *(
                     _STRENGTH_OF_DESIGN if _is_designed(word) else _STRENGTH_OF_WORDS
                     for word in words

@@ -435,29 +435,33 @@ def test_words_that_the_agent_wrote_are_not_the_persons_when_they_are_handed_bac
     assert not memory.decisions.list()
 
 
-def test_amid_work_a_request_for_one_thing_is_no_decision_and_two_binding_statements_are(memory):
-    def work(name, text, day):
-        calls = [
-            Part("tool_call", name="Edit", call_id=f"{number}", arguments={"file_path": "a.py"})
-            for number in range(3)
-        ]
-        turns = (("user", "Go on with the list."), ("assistant", calls))
-        memory.messages.append_batch(
-            NewThread(name),
-            [
-                NewMessage(role, content, f"{name}-{number}", created_at=MARCH + day * DAY + number)
-                for number, (role, content) in enumerate((*turns, ("user", text), turns[1]))
-            ],
-            compact=False,
-        )
+def amid_work(memory, name, text, day=0):
+    """Store a session in which a person speaks between two pieces of the agent's work."""
+    calls = [
+        Part("tool_call", name="Edit", call_id=f"{number}", arguments={"file_path": "a.py"})
+        for number in range(3)
+    ]
+    turns = (("user", "Go on with the importer."), ("assistant", calls))
+    memory.messages.append_batch(
+        NewThread(name),
+        [
+            NewMessage(role, content, f"{name}-{number}", created_at=MARCH + day * DAY + number)
+            for number, (role, content) in enumerate((*turns, ("user", text), turns[1]))
+        ],
+        compact=False,
+    )
 
-    work(
+
+def test_amid_work_a_request_for_one_thing_is_no_decision_and_two_binding_statements_are(memory):
+    amid_work(
+        memory,
         "s-1",
         "I want you to use the new layout for the page instead of the old one. Let's keep the blue"
         " header and drop the side bar for the first release.",
         1,
     )
-    work(
+    amid_work(
+        memory,
         "s-2",
         "Uploads must only be accepted with a checksum. Files above 20 MB should never be stored"
         " in the database, they belong to the bucket.",
@@ -484,23 +488,6 @@ def test_a_question_that_offers_nothing_was_not_rejected(memory, question, is_of
     assert bool(decision.rejected) is is_offer
 
 
-def amid_work(memory, name, text, day=0):
-    """Store a session in which a person speaks between two pieces of the agent's work."""
-    calls = [
-        Part("tool_call", name="Edit", call_id=f"{number}", arguments={"file_path": "a.py"})
-        for number in range(3)
-    ]
-    turns = (("user", "Go on with the importer."), ("assistant", calls))
-    memory.messages.append_batch(
-        NewThread(name),
-        [
-            NewMessage(role, content, f"{name}-{number}", created_at=MARCH + day * DAY + number)
-            for number, (role, content) in enumerate((*turns, ("user", text), turns[1]))
-        ],
-        compact=False,
-    )
-
-
 def test_one_sure_sentence_amid_work_is_kept_with_what_belongs_to_it(memory):
     amid_work(memory, "s-1", "hm, no. the staging box only has 2 GB, we keep batches at 500 rows")
     amid_work(memory, "s-2", "great, all green now. please push the branch and open a pr", day=1)
@@ -508,6 +495,21 @@ def test_one_sure_sentence_amid_work_is_kept_with_what_belongs_to_it(memory):
     (decision,) = memory.decisions.list()
     assert decision.rule == "the staging box only has 2 GB, we keep batches at 500 rows"
     assert 0.7 <= decision.memory.data["certainty"] <= 1
+
+
+def test_a_session_that_goes_on_says_anew_how_sure_its_decision_is(memory):
+    text = "nope, the vendor sends prices without VAT, so we add it at checkout"
+    amid_work(memory, "s-1", text)
+    memory.decisions.update()
+    (before,) = memory.decisions.list()
+    memory.messages.append_batch(
+        NewThread("s-1"),
+        [NewMessage("assistant", f"Understood: {text}", created_at=MARCH + 5)],
+        compact=False,
+    )
+    memory.decisions.update()
+    (after,) = memory.decisions.list()
+    assert after.memory.data["certainty"] != before.memory.data["certainty"]
 
 
 def test_pasted_feedback_of_a_review_is_not_the_persons_word(memory):

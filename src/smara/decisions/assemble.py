@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from smara.core.extract import shorten
 from smara.core.startup.regex import regex
@@ -101,6 +101,15 @@ class Draft(NamedTuple):
             return self.wording.text
         return " ".join(each.text for each in self.quotations)
 
+    @property
+    def data(self) -> dict[str, Any]:
+        """What its memory keeps beside the rule, and a session that goes on may change."""
+        return {
+            "wording": "agent" if self.wording is not None else "person",
+            "commands": list(self.commands),
+            "certainty": round(max(each.weight for each in self.quotations), 2),
+        }
+
 
 @cache
 def _weights() -> dict[str, dict[str, float]]:
@@ -112,8 +121,8 @@ def _weights() -> dict[str, dict[str, float]]:
 def weigh(facts: dict[str, float], kind: Literal["work", "talk", "any"] = "work") -> float:
     """Return the probability that a sentence decides something.
 
-    Where an agent works, a sentence is mostly a request; in a talk, mostly a statement. A talk
-    begins with what is wrong; there the table for any sentence counts, and for all that is said.
+    Where an agent works, a sentence is mostly a request; in a talk, mostly a statement. The first
+    message of a talk says what is wrong, as anywhere: it has the table for any sentence.
     """
     weights = _weights()[kind]
     total = weights["start"] + math.fsum(

@@ -423,11 +423,9 @@ class Decisions:
         data = {
             "thread": thread.id,
             "alternatives": [shorten(each, 400) for each in rejected[:_MOST_REJECTED]],
-            "wording": "agent" if draft.wording is not None else "person",
+            **draft.data,
             "method": draft.method,
             "earlier": [each.quote for each in carried if each.quote],
-            "commands": list(draft.commands),
-            "certainty": round(max(each.weight for each in draft.quotations), 2),
             "disagrees_with": [each.short_id for each in disputed],
         }
         return NewMemory(
@@ -473,8 +471,11 @@ class Decisions:
             return False
         rule = shorten(draft.rule, _LONGEST_RULE)
         own = {each.quote for each in memory.evidence}
-        commands = list(draft.commands)
-        is_same = rule == memory.content and commands == memory.data.get("commands", [])
+        data = draft.data
+        is_same = rule == memory.content and all(
+            memory.data.get(name) == value or not (value or memory.data.get(name))
+            for name, value in data.items()
+        )
         if is_same and all(each.quote in own for each in evidence):
             return False
         carried = [each for each in memory.evidence if each.quote in memory.data.get("earlier", ())]
@@ -484,10 +485,7 @@ class Decisions:
             session_id=thread.id,
             content=rule,
             evidence=[*evidence, *carried][:_MOST_EVIDENCE],
-            data={
-                "wording": "agent" if draft.wording is not None else "person",
-                "commands": commands,
-            },
+            data=data,
         )
         with self._store.database.write() as session:
             self._index(session, thread, after, row.origin, draft)
