@@ -103,7 +103,7 @@ class Draft(NamedTuple):
 
     @property
     def data(self) -> dict[str, Any]:
-        """What its memory keeps beside the rule, and a session that goes on may change."""
+        """What a memory keeps beside the rule; it follows the session."""
         return {
             "wording": "agent" if self.wording is not None else "person",
             "commands": list(self.commands),
