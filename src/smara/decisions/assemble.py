@@ -103,7 +103,7 @@ class Draft(NamedTuple):
 
     @property
     def data(self) -> dict[str, Any]:
-        """What a memory keeps beside the rule; it follows the session."""
+        """The data of its memory, beside the rule."""
         return {
             "wording": "agent" if self.wording is not None else "person",
             "commands": list(self.commands),
