@@ -370,6 +370,13 @@ def test_an_answer_that_was_chosen_in_a_form_of_the_host_is_the_persons_word(mem
     assert len(memory.decisions.list()) == kept
     for decision in memory.decisions.list():
         assert "Per line, never at the end" in decision.memory.evidence[0].quote
+        assert decision.memory.taint == ()
+    more = [NewMessage("user", "Never at the end, not even for credit notes.", "m-4")]
+    memory.messages.append_batch(NewThread("invoice"), more, compact=False)
+    memory.decisions.update()
+    assert {each.memory.taint for each in memory.decisions.list()} <= {()}
+    about = "The totals of an invoice are rounded at the end: round the invoice per line."
+    assert ("Per line, never at the end" in told(memory, about)) is bool(kept)
 
 
 def test_a_wish_that_is_hinted_at_in_two_sessions_is_kept_and_in_one_it_is_not(memory):

@@ -346,7 +346,7 @@ class Adder:
                         brief=f"Evidence not found: {shown.evidence}",
                         hint=hint,
                     )
-                taint.update(shown.taint)
+                taint.update(shown.taint_for(fields["source"]))
                 if given.new.seen_at is None and shown.at is not None:
                     seen_at = max(seen_at or 0, shown.at)
         is_verified = is_taught or (given.new.is_verified and turn.by == "person")

@@ -62,7 +62,7 @@ class MemoryEditor(MemoryReader):
             if "evidence" in fields:
                 pieces = [Evidence(**each) for each in fields["evidence"]]
                 shown = self._sources.shown(turn.session, pieces)
-                taints.update(word for each in shown for word in each.taint)
+                taints.update(*(each.taint_for(memory.source) for each in shown))
             refuse_deprecated(memory)
             turn.refuse_agents(memory, "edit", is_upkeep=_PLACES.issuperset(fields))
             plain = self._store.plain

@@ -14,7 +14,14 @@ from smara.core.freshness import Freshness
 from smara.core.startup.record import dataclass
 from smara.database.database import Session
 from smara.knowledge.decay import ConfidenceNow, Staleness
-from smara.knowledge.models import MADE_BY, Evidence, MemoryEvent, TypedMemory
+from smara.knowledge.models import (
+    LOCAL_TAINT,
+    MADE_BY,
+    Evidence,
+    MemoryEvent,
+    MemorySource,
+    TypedMemory,
+)
 from smara.knowledge.store import StoredMemory
 from smara.knowledge.trust import TrustReport, Verdict
 
@@ -31,6 +38,13 @@ class SourceExcerpt:
     """Who said it: the role of a message."""
     at: int | None = None
     taint: tuple[str, ...] = ()
+
+    def taint_for(self, source: MemorySource) -> set[str]:
+        """Return the taint that a memory of a source takes from it.
+
+        A person's answer in a form of the host arrives as the result of a tool on this machine.
+        """
+        return set(self.taint) - LOCAL_TAINT if source == "said" else set(self.taint)
 
 
 class Sources:
