@@ -34,6 +34,7 @@ _DEFINITION = regex(
     r"\s*(?:(?:export|default|public|private|protected|internal|static|final|override|abstract"
     r"|async|pub(?:\([^)]*\))?)\s+)*(?:def|class|func|fn|fun|function)\b"
 )
+_WORD = regex(r"[A-Za-z_]\w{3,}")
 _PAIRS = (("old_string", "new_string"), ("oldString", "newString"), ("old_str", "new_str"))
 _MOST_CHARACTERS, _MOST_LINES = 400_000, 60
 
@@ -151,6 +152,18 @@ def _edits_of(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                         "\n".join(line[1:] for line in lines if line[0] != sign) for sign in "+-"
                     )
                     yield old, new
+
+
+def changes_code(given: Mapping[str, Any], names: Iterable[str]) -> bool:
+    """Return True if the lines that a call replaces or writes hold a name.
+
+    >>> changes_code({"old_string": "x = late_fee(1)", "new_string": "x = 0"}, ["late_fee"])
+    True
+    """
+    texts = [text for edit in _edits_of(given) for text in edit]
+    texts = texts or [str(given.get("content") or given.get("file_text") or "")]
+    words = {word for text in texts for word in _WORD.findall(text[:_MOST_CHARACTERS])}
+    return not words.isdisjoint(names)
 
 
 def injection_of(note: Mapping[str, Any], point: str, is_edit: bool) -> dict[str, Any]:

@@ -93,17 +93,26 @@ class Draft(NamedTuple):
     """The commands of the session that it refuses."""
     method: str = ""
     """The prompt by which a model chose it; empty for the weights."""
+    names: tuple[str, ...] = ()
+    """The names of code that a plan shows."""
+    is_plan: bool = False
+    """Whether it is a plan that a person approved: its title, then its reason."""
 
     @property
     def rule(self) -> str:
         """The rule in the words of the session."""
         if self.wording is not None:
             return self.wording.text
+        if self.is_plan:
+            return self.quotations[0].text
         return " ".join(each.text for each in self.quotations)
 
     @property
     def data(self) -> dict[str, Any]:
         """The data of its memory, beside the rule."""
+        if self.is_plan:
+            reason = " ".join(each.text for each in self.quotations[1:])
+            return {"wording": "plan", "rationale": reason}
         return {
             "wording": "agent" if self.wording is not None else "person",
             "commands": list(self.commands),

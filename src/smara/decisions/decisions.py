@@ -8,20 +8,15 @@ configured it chooses among the person's sentences; rules do without one.
 from __future__ import annotations
 
 import builtins
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from smara.actions.paths import is_prose
 from smara.commits.commits import Commits
 from smara.core.extract import shorten
-from smara.core.files import read_regular
-from smara.core.git import ask_git
 from smara.core.memory_block import tokens_of
-from smara.core.paths import FILE_EXTENSIONS
 from smara.core.startup.regex import re, regex
 from smara.core.text import analyze
 from smara.database.database import Session
@@ -30,8 +25,10 @@ from smara.database.projects import ProjectContext
 from smara.decisions.amend import Amendment, amendment, left_by_newer
 from smara.decisions.assemble import HINT, Draft, assemble, hints, weigh, weigh_session
 from smara.decisions.choose import choose
-from smara.decisions.line import LONGEST, MOST_TOKENS, decision_line
-from smara.decisions.models import Decision, DecisionPage, DecisionReport
+from smara.decisions.definitions import definitions
+from smara.decisions.line import LONGEST, MOST_TOKENS, decision_line, plan_line
+from smara.decisions.models import Decision, DecisionPage, DecisionReport, is_plan
+from smara.decisions.plans import draft_plans
 from smara.decisions.recall import common_terms, recall
 from smara.decisions.shelf import CommitShelf, DecisionShelf, records_about
 from smara.decisions.store import DecisionRow, DecisionStore, WaitingThread
@@ -295,7 +292,7 @@ class Decisions:
         models = self._models()
         ask = None if models.is_offline else partial(choose, models, turns, thread.read_seq)
         weighed = weigh_session(turns)
-        drafts = assemble(turns, weighed, ask)
+        drafts = [*assemble(turns, weighed, ask), *draft_plans(turns)]
         for draft in (*drafts, *(hinted := hints(turns, weighed, drafts))):
             origin = turns[draft.quotations[0].turn].message_id
             earlier = self._said_before(thread, draft, origin) if draft in hinted else None
@@ -305,7 +302,8 @@ class Decisions:
             if origin in before:
                 counts["changed"] += self._change(thread, before[origin], draft, evidence)
                 continue
-            amended, left = self._amended(thread, turns, draft)
+            # A plan is told with its date; it takes no person's rule out of force.
+            amended, left = ([], draft) if draft.is_plan else self._amended(thread, turns, draft)
             if left is not None:
                 evidence = [*filter(None, [earlier]), *self._evidence(turns, left)[0]]
                 new = self._memory(thread, left, evidence, amended)
@@ -398,7 +396,7 @@ class Decisions:
         found: builtins.list[Amendment] = []
         left: Draft | None = draft
         for no, each in others.items():
-            if not each.is_active or each.session_id == thread.id or left is None:
+            if not each.is_active or each.session_id == thread.id or left is None or is_plan(each):
                 continue
             is_other = speakers.get(no, thread.resource_id) != thread.resource_id
             if each.evidence_at > at_ms and not is_other:
@@ -420,8 +418,13 @@ class Decisions:
         rejected = [each.text for each in draft.rejected]
         rejected += [text for each in amended for text in each.given_up]
         files = [path for each in amended for path in each.older.files]
+        defined = self._definitions if draft.names else {}
         data = {
             "thread": thread.id,
+            # Those of a library, or that stand for many things, say nothing of the subject.
+            "names": [
+                each for each in draft.names if 1 <= len(defined.get(each, ())) <= _MOST_FILES // 2
+            ][:_MOST_NAMES],
             "alternatives": [shorten(each, 400) for each in rejected[:_MOST_REJECTED]],
             **draft.data,
             "method": draft.method,
@@ -519,6 +522,8 @@ class Decisions:
         names = sorted(names_in([draft.rule, draft.spoken]), key=lambda each: (-len(each), each))
         defined = self._definitions
         changed = [path for each in draft.files for path in self._in_repository(each)]
+        if draft.is_plan:
+            return list(dict.fromkeys(changed))[:_MOST_FILES]
         # A change of many files says of none that the decision is about it.
         found = dict.fromkeys(changed if len(changed) <= _MOST_FILES // 2 else ())
         for name in names[:_MOST_NAMES]:
@@ -558,39 +563,6 @@ class Decisions:
         return self._defined[1]
 
 
-_DEFINITION = regex(
-    r"\b(?:def|class|function|func|fn|const|let|var|type|interface|struct|enum|trait|module)"
-    r"[ \t]+(?:\([^)\n]{0,60}\)[ \t]*)?([A-Za-z_]\w{3,60})"
-)
-_MOST_SOURCES, _LONGEST_SOURCE, _MOST_READ = 4_000, 300_000, 24_000_000
-
-
-def definitions(root: str) -> dict[str, list[str]]:
-    """Return the names that tracked files define, with the files.
-
-    Only so much is read as takes about a second.
-    """
-    answer = ask_git(root, "ls-files", "-z", timeout_seconds=10.0)
-    paths = answer.text.split("\0") if answer is not None and answer.code == 0 else []
-    found: dict[str, list[str]] = {}
-    size = 0
-    for path in paths[:_MOST_SOURCES]:
-        if size > _MOST_READ or path.rpartition(".")[2].lower() not in FILE_EXTENSIONS:
-            continue
-        try:
-            text = read_regular(os.path.join(root, path), _LONGEST_SOURCE).decode(
-                "utf-8", "replace"
-            )
-        except OSError:
-            continue
-        size += len(text)
-        found.setdefault(path.rpartition("/")[2], []).append(path)
-        # A plan or a page shows code; it defines nothing.
-        for name in set(_DEFINITION.findall(text)) if not is_prose(path) else ():
-            found.setdefault(name, []).append(path)
-    return found
-
-
 def _is_same_statement(terms: set[str], sentence: str) -> bool:
     """Return True for a sentence that says little more or less than the terms of another."""
     others = content_terms(sentence)
@@ -617,6 +589,14 @@ def line_of(memory: TypedMemory, most: int = LONGEST) -> str:
 
 
 def _line(memory: TypedMemory, most: int) -> str:
+    if is_plan(memory):
+        return plan_line(
+            memory.short_id,
+            str(memory.data.get("thread") or memory.session_id or ""),
+            memory.evidence_at,
+            title=memory.content,
+            reason=str(memory.data.get("rationale") or ""),
+        )
     earlier = memory.data.get("earlier", ())
     return decision_line(
         memory.short_id,

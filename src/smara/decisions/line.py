@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 LONGEST, MOST_TOKENS = 2_300, 560
 """With its block, a line stays within what a message may be told."""
 SAID_ON = "- Said by a person on "
+PLANNED_ON = "- A plan that a person approved on "
+PLAN_REASON = ". Its reason, as it was before that: "
 _LONGEST_RULE = 1_500
+_LONGEST_TITLE, _LONGEST_REASON = 200, 500
 _LONGEST_REJECTED, _LONGEST_EARLIER = 160, 700
 _MOST_REJECTED = 3
 
@@ -37,9 +40,9 @@ def decision_line(
 
     When room is short, rejected proposals go first, then the quotations that tell least.
     """
-    day = time.strftime("%Y-%m-%d", time.gmtime(at_ms / 1_000))
+    day = _day(at_ms)
     head = f"{SAID_ON}{day}"
-    end = f" [Memory #{short_id}, Thread {_plain(thread_id, 60)}]"
+    end = _citation(short_id, thread_id)
     if disagrees_with:
         others = ", ".join(f"#{each}" for each in disagrees_with)
         end = f" Another person decided otherwise (Memory {others}): ask which one holds.{end}"
@@ -65,6 +68,26 @@ def decision_line(
     if not words:
         text = text.removesuffix(" The person:")
     return f"{head}{text}{''.join(f' {each}' for each in words)}{carried}{''.join(refused)}{end}"
+
+
+def plan_line(short_id: str, thread_id: str, at_ms: int, *, title: str, reason: str) -> str:
+    """Render a plan that a person approved, and its reason.
+
+    A reason speaks of what the plan was to end, and must not be read as what holds today.
+    """
+    why = f"{PLAN_REASON}{_quoted(reason, _LONGEST_REASON)}" if reason else ""
+    return (
+        f"{PLANNED_ON}{_day(at_ms)}: {_quoted(title, _LONGEST_TITLE)}{why}"
+        f"{_citation(short_id, thread_id)}"
+    )
+
+
+def _day(at_ms: int) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(at_ms / 1_000))
+
+
+def _citation(short_id: str, thread_id: str) -> str:
+    return f" [Memory #{short_id}, Thread {_plain(thread_id, 60)}]"
 
 
 def _telling(text: str) -> int:

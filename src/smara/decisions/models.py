@@ -13,6 +13,11 @@ from smara.core.startup.record import dataclass
 from smara.knowledge.models import TypedMemory
 
 
+def is_plan(memory: TypedMemory) -> bool:
+    """Return True for a plan that a person approved."""
+    return memory.data.get("wording") == "plan"
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """A rule that a person settled in a session, with quotations."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import starmap
 
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.decisions.utterances import SpokenTurn, content_terms
 from smara.messages.models import Message
 from smara.observations.models import taint_of
@@ -24,6 +24,14 @@ from smara.observations.offline.exchanges import (
 
 _FORMS = frozenset({"AskUserQuestion", "question"})
 """The tools by which hosts let an agent ask a person."""
+_PLAN_FORMS = frozenset({"ExitPlanMode", "exit_plan_mode"})
+_APPROVED = "User has approved"
+"""The tools by which hosts let a person approve a plan, and how the answer begins."""
+_PLAN_PROMPT = regex(r"\s*[^\n]{0,200}\bimplement the (?:following )?plan\b[^\n]{0,200}\n", re.I)
+"""The first line of a message by which hosts have an approved plan carried out."""
+_PROPOSED = regex(r"<proposed_plan>(.*?)</proposed_plan>", re.DOTALL)
+_PLAN_ORDER = regex(r"\s*implement the plan\b[^\n]{0,200}\s*\Z", re.I)
+"""A message that approves the plan that the agent has just proposed."""
 _MOST_OF_A_CHOICE = 8
 _ENDS = regex(r"[.!?？。](?=\s|$)")
 
@@ -45,13 +53,25 @@ def turns_of(messages: Sequence[Message]) -> list[SpokenTurn]:
         if words:
             text = "\n".join(each.text for each in words)
             first = words[0]
+            plan = _planned(text, turns[-1].text if turns else "")
             turns.append(
-                SpokenTurn("person", text, ids.get(first.seq, ""), first.at, seq=first.seq)
+                SpokenTurn(
+                    "person", text, ids.get(first.seq, ""), first.at, seq=first.seq, plan=plan
+                )
             )
         steps: list[Utterance | ToolCall] = []
         for step in exchange.steps:
             answers = answered(step) if isinstance(step, ToolCall) else []
-            if answers and isinstance(step, ToolCall):
+            plan = approved(step) if isinstance(step, ToolCall) else ""
+            if plan:
+                turns.append(_agents_turn([*steps, step], ids))
+                steps = []
+                turns.append(
+                    SpokenTurn(
+                        "person", "", ids.get(step.last_seq, ""), step.at, seq=step.seq, plan=plan
+                    )
+                )
+            elif answers and isinstance(step, ToolCall):
                 turns.append(
                     _agents_turn(steps, ids, "\n".join(question for question, _ in answers))
                 )
@@ -87,6 +107,24 @@ def _agents_turn(
             each.argument("command", "cmd", "script") for each in used if kind_of(each) == "command"
         ),
     )
+
+
+def _planned(text: str, before: str) -> str:
+    """Return the plan that a person's message has carried out, if any.
+
+    A plan that is only shown, as for a review, is not approved.
+    """
+    if match := _PLAN_PROMPT.match(text):
+        return text[match.end() :]
+    proposed = _PROPOSED.findall(before) if _PLAN_ORDER.match(text) else []
+    return proposed[-1] if proposed else ""
+
+
+def approved(call: ToolCall) -> str:
+    """Return the plan that a person approved by a form of the host, if it is one."""
+    if call.name not in _PLAN_FORMS or not (call.output or "").startswith(_APPROVED):
+        return ""
+    return call.argument("plan") or (call.output or "").partition("## Approved Plan")[2]
 
 
 def _answer(question: str, answer: str) -> str:

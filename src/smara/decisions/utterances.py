@@ -99,6 +99,8 @@ class SpokenTurn(NamedTuple):
     """The place of its first message in the thread."""
     is_form: bool = False
     """Whether a person answered by a form of the host."""
+    plan: str = ""
+    """The plan that a person approved by it."""
 
 
 _SILENCE = SpokenTurn("agent", "")

@@ -39,11 +39,12 @@ def _cue(
 _needed = partial(_may, is_needed=True)
 _SAID = (
     _may("thread", "text", "the session in which a person said it"),
-    _may("wording", "choice", "whose words the statement is in", choices="person agent"),
+    _may("wording", "choice", "whose words the statement is in", choices="person agent plan"),
     _may("method", "text", "the prompt with which a model chose it; empty without a model"),
     _may("earlier", "texts", "what still stands of the decision before"),
     _may("disagrees_with", "texts", "decisions of other people that say otherwise"),
     _may("commands", "texts", "the commands that it refuses"),
+    _may("names", "texts", "the definitions that a plan is about"),
     _may("certainty", "number", "how surely the words settle something, from 0 to 1"),
 )
 _words, _heading, _form = partial(_cue, "words"), partial(_cue, "heading"), partial(_cue, "form")

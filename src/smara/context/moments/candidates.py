@@ -7,15 +7,17 @@ decision. The same store always gives the same choice.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from heapq import nlargest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from smara.commits.edit import changes_code
 from smara.context.models import BUDGETS
 from smara.context.moments.draft import LONGEST_LINE, cost_of, memory_line
 from smara.core.startup.regex import regex
 from smara.decisions.decisions import line_of
+from smara.decisions.models import is_plan
 from smara.decisions.utterances import names_in
 from smara.knowledge.gate import is_echo
 from smara.knowledge.kinds import KINDS, types_told_at
@@ -41,28 +43,38 @@ _ELSEWHERE = 0.5
 def is_for_file(memory: TypedMemory, is_edit: bool) -> bool:
     """Return True if a memory is told at its file.
 
-    A person's word always is. What matters to a change, or before the file is read, is not told
-    when it was opened.
+    A person's word always is. What matters to a change, as what it was planned for, or before the
+    file is read, is not told when it was opened.
     """
     moments = KINDS[memory.type].told_at
-    if "edit" in moments:
+    if "edit" in moments or is_plan(memory):
         return is_edit
     return "file" in moments or (memory.is_verified and (is_edit or "read" not in moments))
+
+
+def plan_names(memory: TypedMemory) -> tuple[str, ...]:
+    """Return the definitions that an approved plan is about; a change of them brings it up."""
+    return tuple(map(str, memory.data.get("names", ())))
 
 
 def file_order(tellables: Iterable[Tellable], is_edit: bool) -> list[Tellable]:
     """Return memories about a file in order.
 
     A person's word comes first, then the others by their worth. What a session does
-    with the file says the phase of its work, which weighs the types.
+    with the file says the phase of its work, which weighs the types. Of approved plans only the
+    last one is told, after the rest: it is what the code was changed for.
     """
     phase = "implement" if is_edit else "explore"
 
-    def key(each: Tellable) -> tuple[bool, float]:
+    def key(each: Tellable) -> tuple[bool, bool, float]:
         weight = KINDS[each.memory.type].boost.get(phase, 1.0)
-        return not each.memory.is_verified, -each.confidence * weight
+        memory = each.memory
+        return not memory.is_verified, is_plan(memory), -each.confidence * weight
 
-    return sorted(tellables, key=key)
+    found = list(tellables)
+    plans = [each for each in found if is_plan(each.memory)]
+    last = max(plans, key=lambda each: (each.memory.evidence_at, each.memory.id), default=None)
+    return sorted((each for each in found if each not in plans or each is last), key=key)
 
 
 class MemoryCandidate(NamedTuple):
@@ -168,8 +180,14 @@ class MemoryFinder:
     def memories(self) -> Memories:
         return self._find_memories()
 
-    def about_file(self, path: str, is_edit: bool = False) -> list[Tellable]:
-        """Return the memories about a file or its module, the surest first."""
+    def about_file(self, path: str, change: Mapping[str, Any] | None = None) -> list[Tellable]:
+        """Return the memories about a file or its module, the surest first.
+
+        Args:
+            path: The file.
+            change: What an edit changes in it; None if it is only opened.
+        """
+        is_edit = change is not None
         root = self.root()
         names = file_names(path, root)
         near = self.memories.for_files([path], limit=40, root=root)
@@ -188,7 +206,12 @@ class MemoryFinder:
         for each in self._sure(gone):
             if names.intersection(each.memory.files):
                 found.setdefault(each.memory.id, each)
-        fitting = [each for each in found.values() if is_for_file(each.memory, is_edit)]
+        fitting = [
+            each
+            for each in found.values()
+            if is_for_file(each.memory, is_edit)
+            and (not is_plan(each.memory) or changes_code(change or {}, plan_names(each.memory)))
+        ]
         return file_order(fitting, is_edit)[:MOST_OF_A_FILE]
 
     def before_read(self, path: str) -> list[Tellable]:
