@@ -549,6 +549,7 @@ def decision_json(decision: Decision) -> Json:
         "rule": decision.rule,
         "quotations": list(decision.quotations),
         "rejected": list(decision.rejected),
+        "isPlan": decision.is_plan,
         "decidedAt": decision.decided_at,
         "threadId": decision.thread_id,
         "files": list(memory.files),

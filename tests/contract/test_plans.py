@@ -179,3 +179,29 @@ def test_hooks_are_prepared_to_tell_a_plan_at_the_names_of_its_code(memory, repo
         each for each in ready.tools if each.point == "before_tool" and SHOWN in each.injection.text
     ]
     assert (before.file, before.names) == ("billing/fees.py", ("late_fee",))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            "## Why\n\nIt fails:\n1. on Mondays.\n2. at night.\n\n## Steps\n\n- none",
+            "It fails: on Mondays; at night",
+        ),
+        ("## Steps\n\n- Add a bound to the fee.\n- Remove the old one.", ""),
+        (
+            "The law caps the fee at 40 euros.\n\n## Steps\n\n- Do it.",
+            "The law caps the fee at 40 euros.",
+        ),
+        (
+            "## Kontext\n\nDas Gesetz begrenzt die Gebühr auf 40 Euro.",
+            "Das Gesetz begrenzt die Gebühr auf 40 Euro.",
+        ),
+    ],
+)
+def test_the_reason_of_a_plan_is_its_first_prose_in_any_language(memory, text, reason):
+    say(
+        memory, "plan", [("user", f"Implement the following plan:\n\n# Cap the late fee\n\n{text}")]
+    )
+    (decision,) = memory.decisions.list()
+    assert decision.memory.data.get("rationale", "") == reason

@@ -155,7 +155,7 @@ def _edits_of(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def changes_code(given: Mapping[str, Any], names: Iterable[str]) -> bool:
-    """Return True if the lines that a call replaces or writes hold a name.
+    """Return True if the changed lines hold one of the names.
 
     >>> changes_code({"old_string": "x = late_fee(1)", "new_string": "x = 0"}, ["late_fee"])
     True

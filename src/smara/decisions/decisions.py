@@ -373,7 +373,8 @@ class Decisions:
         The agent's wording is left out if something from outside may speak through it.
         """
         quotes: dict[str, list[str]] = {}
-        for each in draft.quotations:
+        # The title of a plan is the rule itself.
+        for each in draft.quotations[draft.is_plan :] or draft.quotations:
             quotes.setdefault(turns[each.turn].message_id, []).append(each.text)
         found = [Evidence(message_id=no, quote=" ".join(texts)) for no, texts in quotes.items()]
         if draft.wording is not None:

@@ -39,8 +39,13 @@ class Decision:
         return self.memory.content
 
     @property
+    def is_plan(self) -> bool:
+        """True for a plan that a person approved."""
+        return is_plan(self.memory)
+
+    @property
     def quotations(self) -> tuple[str, ...]:
-        """The person's words."""
+        """The person's words; of a plan, the reason that it gives."""
         return tuple(each.quote for each in self.memory.evidence if each.quote)
 
     @property

@@ -19,6 +19,7 @@ _CALLED = regex(r"(?:implementation |design )?plan\s*[:–—-]\s*", re.IGNORECA
 _FENCE = regex(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
 _BOLD = regex(r"\*\*|__(?=\w)|(?<=\w)__")
 _PATH = regex(r"(?<![\w/.-])(?:[\w@.-]+/)*[\w@-][\w@.-]*\.[A-Za-z]\w{0,5}(?![\w/])")
+_ITEM = regex(r"\s*(?:[-*+•]|\d{1,2}[.)])\s+")
 _CODE = regex(r"(?:```|~~~)(?s:.*?)(?:```|~~~|\Z)|`[^`\n]{2,120}`")
 _NAME = regex(r"[A-Za-z_]\w{3,60}")
 _PARTICULAR = regex(r"[a-z][A-Z]|[A-Za-z0-9]_[A-Za-z0-9]")
@@ -28,7 +29,7 @@ _LEAST_TERMS = 2
 
 
 class Plan(NamedTuple):
-    """A plan in its own words: what is done, why, and in which files."""
+    """A plan in its own words: title, reason, files, names."""
 
     title: str
     reason: tuple[str, ...]
@@ -39,7 +40,7 @@ class Plan(NamedTuple):
 
 
 def read_plan(text: str) -> Plan | None:
-    """Return the plan that a Markdown text is, or None if it has no telling title.
+    """Return the plan of a Markdown text; None without a telling title.
 
     >>> plan = read_plan("# Plan: Cap the fee\\n\\n## Context\\n\\nThe law caps it at 40 euros.")
     >>> plan.title, plan.reason
@@ -71,14 +72,24 @@ def read_plan(text: str) -> Plan | None:
 
 
 def _telling(lines: Sequence[str]) -> list[str]:
-    """Return the first sentences, as many as are short together."""
+    """Return the first sentences of a section, as many as are short together.
+
+    A list belongs to the sentence that it ends; by itself it is steps.
+    """
+    prose: list[str] = []
+    for line in filter(str.strip, lines):
+        item = _ITEM.match(line)
+        if item is None and not line.startswith("|"):
+            prose.append(line.strip())
+        elif item is not None and prose and prose[-1].endswith((":", "：", ";")):
+            prose[-1] += f" {line[item.end() :].strip().rstrip('.;')};"
     found: list[str] = []
     room = _LONGEST_REASON
-    for sentence in sentences("\n".join(line for line in lines if not line.startswith("|"))):
+    for sentence in sentences("\n".join(prose)):
         room -= len(sentence)
         if room < 0 or len(sentence.split()) < _LEAST_WORDS:
             break
-        found.append(sentence)
+        found.append(sentence.rstrip(";"))
     return found
 
 

@@ -121,7 +121,7 @@ def _planned(text: str, before: str) -> str:
 
 
 def approved(call: ToolCall) -> str:
-    """Return the plan that a person approved by a form of the host, if it is one."""
+    """Return the plan that a person approved by a form."""
     if call.name not in _PLAN_FORMS or not (call.output or "").startswith(_APPROVED):
         return ""
     return call.argument("plan") or (call.output or "").partition("## Approved Plan")[2]

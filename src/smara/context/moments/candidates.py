@@ -53,7 +53,7 @@ def is_for_file(memory: TypedMemory, is_edit: bool) -> bool:
 
 
 def plan_names(memory: TypedMemory) -> tuple[str, ...]:
-    """Return the definitions that an approved plan is about; a change of them brings it up."""
+    """Return the definitions that an approved plan is about."""
     return tuple(map(str, memory.data.get("names", ())))
 
 

@@ -185,7 +185,7 @@ class ToolCallLookup:
         ][:1]
 
     def about_file(self, path: str, change: Mapping[str, Any] | None = None) -> list[InjectionLine]:
-        """Return what is known about a file that is opened, or changed so."""
+        """Return what is known about an opened or changed file."""
         found = self.finder.about_file(path, change)
         return [self.of_file(tellable, change is not None) for tellable in found]
 

@@ -39,8 +39,8 @@ SHAPED: dict[str, str] = {
     "WorkingMemory": "id:s scope:s resourceId:s? threadId:s? format:s content:s value:x "
     "template:s? schema:x version:i createdAt:i updatedAt:i updatedBy:s?",
     "Commit": "id:s shortId:s at:i author:s subject:s body:s reason:s files:[s] functions:[s]",
-    "Decision": "id:s shortId:s type:s rule:s quotations:[s] rejected:[x] decidedAt:i? threadId:s? "
-    "files:[s] isInForce:b supersededBy:s? supersedes:[s]",
+    "Decision": "id:s shortId:s type:s rule:s quotations:[s] rejected:[x] isPlan:b decidedAt:i? "
+    "threadId:s? files:[s] isInForce:b supersededBy:s? supersedes:[s]",
     "LineReason": "path:s commit:Commit lines:[x] functions:[s] lost:[o] undoneBy:Commit?",
     "Evidence": "messageId:s- observationId:s- path:s- commit:s- firstLine:i- lastLine:i- quote:s-",
     "Freshness": "verdict:s changed:x told:x hedge:x anchors:[o]",

@@ -340,7 +340,8 @@ def _print_decisions(found: _CodePlace) -> bool:
     if found.decisions:
         _title("Decided")
     for each in found.decisions:
-        _print_item(each.short_id, output.when(each.decided_at), each.rule)
+        plan = "plan: " if each.is_plan else ""
+        _print_item(each.short_id, output.when(each.decided_at), plan + each.rule)
         for text in each.quotations[:1]:
             if one_line(text) != one_line(each.rule):
                 output.say(

@@ -92,7 +92,8 @@ def show(call: Invocation, decision_id: str) -> Reply:
             ("supersedes", ", ".join(decision.memory.supersedes)),
         ]
     )
-    for title, texts in (("The person said", decision.quotations), ("Rejected", decision.rejected)):
+    words = "The approved plan says" if decision.is_plan else "The person said"
+    for title, texts in ((words, decision.quotations), ("Rejected", decision.rejected)):
         if texts:
             output.say("", title, bold=True)
             output.say(*(output.paragraph(each, "  - ", "    ") for each in texts))
@@ -126,7 +127,8 @@ def why(call: Invocation, target: str) -> Reply:
         if not (decisions or reasons):
             output.say("Neither a person nor a commit states a reason for what stands there.")
         for each in decisions:
-            output.say(f"{each.short_id}  {each.day}  said by a person", bold=True)
+            source = "a plan that a person approved" if each.is_plan else "said by a person"
+            output.say(f"{each.short_id}  {each.day}  {source}", bold=True)
             output.say(output.paragraph(each.rule, "  ", "  "))
             output.say(*(output.paragraph(f"“{text}”", "    ", "    ") for text in each.quotations))
         for reason in reasons:
