@@ -9,7 +9,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
 from typing import Any
 
@@ -29,6 +29,7 @@ from smara.surfaces.cli import output
 _BEGINNING = regex(r"[0-9a-f]{4}[0-9a-f-]{0,31}(/|$)")
 """A beginning of a UUID, which threads of agents have."""
 Command = Callable[..., Any]
+Decorator = Callable[[Command], Command]
 Reply = Iterator[Any]
 """A command's answer: it yields its data once, then prints the lines that people read."""
 
@@ -142,6 +143,32 @@ def common(function: Command) -> Command:
     return wrapped
 
 
+def opening(enter: Callable[[Invocation], AbstractContextManager[Any]]) -> Decorator:
+    """Return the decorator of commands that work on what ``enter`` opens.
+
+    The command gets that first, and the options of `common`. It is closed as soon as the command
+    has yielded its data: a reader of the lines who takes his time must not keep a store open.
+    """
+
+    def decorate(function: Command) -> Command:
+        @common
+        @wraps(function)
+        def command(call: Invocation, **options: Any) -> Reply:
+            with enter(call) as opened:
+                reply = function(opened, **options)
+                data = next(reply)
+            yield data
+            yield from reply
+
+        return command
+
+    return decorate
+
+
+with_memory = opening(Invocation.memory)
+"""Give a command the open memory, and print its reply as `common` does."""
+
+
 def _first(after: str | None, before: str | None) -> str | None:
     """Prefer a value given after the command's name to one given before it."""
     return after if after is not None else before
@@ -154,7 +181,7 @@ class OrderedGroup(click.Group):
         return list(self.commands)
 
 
-def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+def together(*options: Decorator) -> Decorator:
     """Join several options to one decorator."""
 
     def add(function: Command) -> Command:
@@ -173,9 +200,7 @@ actor_option = click.option(
 )
 
 
-def limit_option(
-    default: int, most: int | None = None, help: str | None = None
-) -> Callable[[Command], Command]:
+def limit_option(default: int, most: int | None = None, help: str | None = None) -> Decorator:
     """Return the option ``--limit`` with its default, and the most it takes."""
     return click.option(
         "--limit",

@@ -7,8 +7,14 @@ from typing import Any
 
 import click
 
+from smara.memory import Memory
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, Reply, common, complete_thread, limit_option
+from smara.surfaces.cli.options import (
+    Reply,
+    complete_thread,
+    limit_option,
+    with_memory,
+)
 
 behavior_command = click.Group(
     "behavior", help="Show what Smara learns from the work of agents, and why."
@@ -16,12 +22,11 @@ behavior_command = click.Group(
 
 
 @behavior_command.command("status")
-@common
-def status(call: Invocation) -> Reply:
+@with_memory
+def status(memory: Memory) -> Reply:
     """Show how many sessions were watched and what came of them."""
-    with call.memory() as memory:
-        totals = memory.behavior.status()
-        synthesized = memory.behavior.synthesis_log(5)
+    totals = memory.behavior.status()
+    synthesized = memory.behavior.synthesis_log(5)
     yield _json(totals) | {"synthesis": [_json(each) for each in synthesized]}
     last = output.moment(totals.last_event_at) if totals.last_event_at else "never"
     output.facts(
@@ -49,11 +54,10 @@ def status(call: Invocation) -> Reply:
 
 @behavior_command.command("sessions")
 @limit_option(20, 1_000, help="Show at most N.")
-@common
-def sessions(call: Invocation, limit: int) -> Reply:
+@with_memory
+def sessions(memory: Memory, limit: int) -> Reply:
     """List watched sessions, newest first."""
-    with call.memory() as memory:
-        found = memory.behavior.sessions(limit)
+    found = memory.behavior.sessions(limit)
     yield [_json(each) for each in found]
     columns = (
         "session", "agent", "state", "type", "outcome", "events", "learned", "last event", "why",
@@ -84,16 +88,15 @@ def sessions(call: Invocation, limit: int) -> Reply:
 @click.option(
     "--all", "show_all", is_flag=True, help="Also list discarded signals and those that wait."
 )
-@common
-def signals(call: Invocation, session_id: str, show_all: bool) -> Reply:
+@with_memory
+def signals(memory: Memory, session_id: str, show_all: bool) -> Reply:
     """List a session's signals, and why each became a memory.
 
     SESSION is an id or the beginning of one. `smara behavior finalize SESSION`
     decides on one that has not ended.
     """
-    with call.memory() as memory:
-        session = memory.behavior.session(session_id)
-        found = memory.behavior.noticed(session.session_id)
+    session = memory.behavior.session(session_id)
+    found = memory.behavior.noticed(session.session_id)
     yield {
         "session": _json(session),
         "signals": [_json(each) for each in found],
@@ -117,15 +120,14 @@ def signals(call: Invocation, session_id: str, show_all: bool) -> Reply:
 
 @behavior_command.command("finalize")
 @click.argument("session_id", metavar="[SESSION]", required=False, shell_complete=complete_thread)
-@common
-def finalize(call: Invocation, session_id: str | None) -> Reply:
+@with_memory
+def finalize(memory: Memory, session_id: str | None) -> Reply:
     """Decide what to learn from ended sessions."""
-    with call.memory() as memory:
-        if session_id is None:
-            jobs = memory.behavior.run_due(100)
-        else:
-            session_id = memory.behavior.session(session_id).session_id
-            done = memory.behavior.finalize(session_id)
+    if session_id is None:
+        jobs = memory.behavior.run_due(100)
+    else:
+        session_id = memory.behavior.session(session_id).session_id
+        done = memory.behavior.finalize(session_id)
     if session_id is None:
         yield _json(jobs)
         output.say(
@@ -147,20 +149,19 @@ def finalize(call: Invocation, session_id: str | None) -> Reply:
 @behavior_command.command("habits")
 @click.option("--file", "path", help="Only files that are used together with this one.")
 @limit_option(10, 1_000, help="Show at most N of each kind.")
-@common
-def habits(call: Invocation, path: str | None, limit: int) -> Reply:
+@with_memory
+def habits(memory: Memory, path: str | None, limit: int) -> Reply:
     """Show habits over all sessions: files, failing commands, modules.
 
     Files are listed that are used together, commands that fail and what fixed them,
     and modules with the files they take.
     """
-    with call.memory() as memory:
-        watched = memory.behavior
-        pairs, failures = watched.edges(path, limit), [] if path else watched.failures(limit)
-        modules = [
-            (name, count, watched.prefetch(name), watched.calibration(name))
-            for name, count in ([] if path else watched.modules(limit))
-        ]
+    watched = memory.behavior
+    pairs, failures = watched.edges(path, limit), [] if path else watched.failures(limit)
+    modules = [
+        (name, count, watched.prefetch(name), watched.calibration(name))
+        for name, count in ([] if path else watched.modules(limit))
+    ]
     yield {
         "pairs": [_json(each) for each in pairs],
         "failures": [_json(each) for each in failures],

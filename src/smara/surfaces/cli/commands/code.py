@@ -14,7 +14,15 @@ import click
 from smara.codegraph.models import IndexReport
 from smara.memory import Memory
 from smara.surfaces.cli import output, render
-from smara.surfaces.cli.options import Invocation, Reply, common, limit_option, text_or_input
+from smara.surfaces.cli.options import (
+    Invocation,
+    Reply,
+    common,
+    limit_option,
+    opening,
+    text_or_input,
+    with_memory,
+)
 from smara.texts import cochange_json, node_json, place, reached_json
 
 _TARGET = click.argument("target")
@@ -23,19 +31,15 @@ _limit = partial(limit_option, most=10_000, help="Show at most N.")
 
 
 @contextmanager
-def _query(call: Invocation) -> Iterator[tuple[Memory, Any]]:
-    """Open the memory and yield it with the code graph, brought up to date."""
+def _caught_up(call: Invocation) -> Iterator[Memory]:
+    """Open the memory and index what was saved since; warn if that is not all."""
     with call.memory() as memory:
-        asking = memory.code.asking()
-        _catch_up(call, memory)
-        yield memory, asking
+        if note := memory.code.catch_up():
+            call.warnings.append(f"{note[0].upper()}{note[1:]}.")
+        yield memory
 
 
-def _catch_up(call: Invocation, memory: Memory) -> None:
-    """Index what was saved since, and warn if the answer may be incomplete."""
-    note = memory.code.catch_up()
-    if note:
-        call.warnings.append(f"{note[0].upper()}{note[1:]}.")
+_with_code = opening(_caught_up)
 
 
 def _walk(name: str, verb: str, words: tuple[str, str], depth: int, help: str) -> click.Command:
@@ -51,14 +55,14 @@ def _walk(name: str, verb: str, words: tuple[str, str], depth: int, help: str) -
         help="The number of steps, up to 20.",
     )
     @_limit(200)
-    @common
+    @_with_code
     def walk(
-        call: Invocation, target: str, depth: int, limit: int, picture: str | None = None
+        memory: Memory, target: str, depth: int, limit: int, picture: str | None = None
     ) -> Reply:
-        with _query(call) as (_, asking):
-            result = getattr(asking, verb)(target, depth, limit)
-            drawn = asking.draw(result, picture) if picture else None
-        if drawn is not None:
+        asking = memory.code.asking()
+        result = getattr(asking, verb)(target, depth, limit)
+        if picture:
+            drawn = asking.draw(result, picture)
             yield {"picture": picture, "text": drawn}
             output.say(drawn)
             return
@@ -116,12 +120,11 @@ tests = _walk(
 
 @click.command("symbol")
 @_TARGET
-@common
-def symbol(call: Invocation, target: str) -> Reply:
+@_with_code
+def symbol(memory: Memory, target: str) -> Reply:
     """Show TARGET: its signature, callers, tests and memories."""
-    with _query(call) as (memory, asking):
-        card = asking.symbol(target)
-        links = memory.code_knowledge.about([card.node])
+    card = memory.code.asking().symbol(target)
+    links = memory.code_knowledge.about([card.node])
     node = card.node
     yield {
         "name": node.label,
@@ -176,13 +179,10 @@ def symbol(call: Invocation, target: str) -> Reply:
 @click.option(
     "--name", "names", multiple=True, metavar="NAME", help="A name you work on; may be repeated."
 )
-@common
-def map_code(
-    call: Invocation, tokens: int, files: tuple[str, ...], names: tuple[str, ...]
-) -> Reply:
+@_with_code
+def map_code(memory: Memory, tokens: int, files: tuple[str, ...], names: tuple[str, ...]) -> Reply:
     """Print the most important names of the code within a budget."""
-    with _query(call) as (_, asking):
-        found = asking.map(tokens, files, names)
+    found = memory.code.asking().map(tokens, files, names)
     yield {
         "text": found.text,
         "tokens": found.tokens,
@@ -204,11 +204,10 @@ def map_code(
 @click.command("cycles")
 @click.option("--lazy", is_flag=True, help="Count imports inside functions, too.")
 @_limit(50)
-@common
-def cycles(call: Invocation, lazy: bool, limit: int) -> Reply:
+@_with_code
+def cycles(memory: Memory, lazy: bool, limit: int) -> Reply:
     """List files that import each other in a cycle."""
-    with _query(call) as (_, asking):
-        found = asking.cycles(limit, with_lazy=lazy)
+    found = memory.code.asking().cycles(limit, with_lazy=lazy)
     yield {
         "cycles": [
             {"path": list(each.path), "lines": list(each.lines), "files": list(each.files)}
@@ -229,12 +228,12 @@ def cycles(call: Invocation, lazy: bool, limit: int) -> Reply:
 
 @click.command("hotspots")
 @_limit(20)
-@common
-def hotspots(call: Invocation, limit: int) -> Reply:
+@_with_code
+def hotspots(memory: Memory, limit: int) -> Reply:
     """List files that many others depend on and that change often."""
-    with _query(call) as (_, asking):
-        asking.history.read()
-        found = asking.hotspots(limit)
+    asking = memory.code.asking()
+    asking.history.read()
+    found = asking.hotspots(limit)
     yield {
         "hotspots": [
             {
@@ -261,11 +260,10 @@ def hotspots(call: Invocation, limit: int) -> Reply:
 
 @click.command("entries")
 @_limit(50)
-@common
-def entries(call: Invocation, limit: int) -> Reply:
+@_with_code
+def entries(memory: Memory, limit: int) -> Reply:
     """List entry points: commands, routes, main functions."""
-    with _query(call) as (_, asking):
-        found = asking.entry_points(limit)
+    found = memory.code.asking().entry_points(limit)
     yield {
         "entryPoints": [
             node_json(each.node) | {"why": each.why, "reaches": each.reaches} for each in found
@@ -282,12 +280,12 @@ def entries(call: Invocation, limit: int) -> Reply:
 @click.command("cochange")
 @click.argument("file")
 @_limit(20)
-@common
-def cochange(call: Invocation, file: str, limit: int) -> Reply:
+@_with_code
+def cochange(memory: Memory, file: str, limit: int) -> Reply:
     """List files that change together with FILE, from git history."""
-    with _query(call) as (_, asking):
-        asking.history.read()
-        found = asking.cochange(file, limit)
+    asking = memory.code.asking()
+    asking.history.read()
+    found = asking.cochange(file, limit)
     yield {"file": file, "files": [cochange_json(each) for each in found]}
     output.table(
         ("confidence", "together", "file", "last"),
@@ -303,13 +301,13 @@ def cochange(call: Invocation, file: str, limit: int) -> Reply:
 @click.argument("folders", nargs=-1)
 @click.option("--describe", is_flag=True, help="Let the configured model describe them.")
 @_limit(40)
-@common
-def modules(call: Invocation, folders: tuple[str, ...], describe: bool, limit: int) -> Reply:
+@_with_code
+def modules(memory: Memory, folders: tuple[str, ...], describe: bool, limit: int) -> Reply:
     """List the modules: their purpose, main names and dependencies."""
-    with _query(call) as (memory, asking):
-        if describe:
-            asking.describe(memory.models, limit)
-        found = asking.modules([each.rstrip("/") or "." for each in folders])[:limit]
+    asking = memory.code.asking()
+    if describe:
+        asking.describe(memory.models, limit)
+    found = asking.modules([each.rstrip("/") or "." for each in folders])[:limit]
     yield {
         "modules": [
             {
@@ -364,16 +362,14 @@ QUERIES: list[click.Command] = [
 @click.argument("text")
 @limit_option(10, 1_000)
 @click.option("--tests", is_flag=True, help="Search tests, too.")
-@common
-def locate(call: Invocation, text: str, limit: int, tests: bool) -> Reply:
+@_with_code
+def locate(memory: Memory, text: str, limit: int, tests: bool) -> Reply:
     """Find the files that TEXT is about.
 
     TEXT is an issue, an error with its traceback or a question; - reads it from
     standard input.
     """
-    with call.memory() as memory:
-        _catch_up(call, memory)
-        found = memory.code.locate(text_or_input(text) or "", limit, tests=tests)
+    found = memory.code.locate(text_or_input(text) or "", limit, tests=tests)
     yield {
         "files": [
             {
@@ -433,11 +429,10 @@ def index(call: Invocation, root: str | None, full: bool, scip: str | None) -> R
 @code_command.command("status")
 @click.argument("root", required=False, type=click.Path(file_okay=False))
 @click.option("--all", "is_all", is_flag=True, help="Show all indexed folders of the project.")
-@common
-def status(call: Invocation, root: str | None, is_all: bool) -> Reply:
+@with_memory
+def status(memory: Memory, root: str | None, is_all: bool) -> Reply:
     """Show the state of the code index, and what was skipped."""
-    with call.memory() as memory:
-        found = memory.code.trees() if is_all else [memory.code.status(root)]
+    found = memory.code.trees() if is_all else [memory.code.status(root)]
     shown = [
         {
             "root": each.root,
@@ -514,17 +509,14 @@ def watch(call: Invocation, root: str | None, seconds: float | None) -> Reply:
 @click.option(
     "--gone", is_flag=True, help="Remove the indexes of all deleted folders of the project."
 )
-@common
-def forget(call: Invocation, root: str | None, gone: bool) -> Reply:
+@with_memory
+def forget(memory: Memory, root: str | None, gone: bool) -> Reply:
     """Remove the index of ROOT, by default of the current repository.
 
     The files themselves are not touched.
     """
-    with call.memory() as memory:
-        where = root or memory.code.status().root
-        forgotten = (
-            memory.code.forget_gone() if gone else [where] if memory.code.forget(where) else []
-        )
+    where = root or memory.code.status().root
+    forgotten = memory.code.forget_gone() if gone else [where] if memory.code.forget(where) else []
     yield {"forgotten": forgotten}
     for each in forgotten:
         output.say(f"Removed the index of {each}.")

@@ -9,22 +9,22 @@ import click
 from smara.commits.models import LineReason
 from smara.core.git import find_repository
 from smara.errors import InvalidInputError
+from smara.memory import Memory
 from smara.shapes import commit_json, line_reason_json
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, Reply, common, limit_option
+from smara.surfaces.cli.options import Invocation, Reply, common, limit_option, with_memory
 
 commits_command = click.Group("commits", help="Read the history, and explain a file's lines.")
 _SHOWN_LINES = 3
 
 
 @commits_command.command("update")
-@common
-def update(call: Invocation) -> Reply:
+@with_memory
+def update(memory: Memory) -> Reply:
     """Read the commits that are new since the last time."""
-    with call.memory() as memory:
-        with output.bar("Reading commits") as progress:
-            report = memory.commits.update(progress=progress)
-        named = memory.commits.name_functions()
+    with output.bar("Reading commits") as progress:
+        report = memory.commits.update(progress=progress)
+    named = memory.commits.name_functions()
     yield {
         "added": report.added,
         "total": report.total,
@@ -42,11 +42,10 @@ def update(call: Invocation) -> Reply:
 @commits_command.command("list")
 @click.argument("path", required=False)
 @limit_option(20, 1_000, help="Show at most N.")
-@common
-def list_commits(call: Invocation, path: str | None, limit: int) -> Reply:
+@with_memory
+def list_commits(memory: Memory, path: str | None, limit: int) -> Reply:
     """List commits, newest first; with PATH those that changed a file."""
-    with call.memory() as memory:
-        found = memory.commits.list(path=path and in_repository(path)[0], limit=limit)
+    found = memory.commits.list(path=path and in_repository(path)[0], limit=limit)
     yield [commit_json(each) for each in found]
     if not found:
         output.say("No commits yet. `smara commits update` reads the history.")
@@ -60,11 +59,10 @@ def list_commits(call: Invocation, path: str | None, limit: int) -> Reply:
 
 @commits_command.command("show")
 @click.argument("sha", metavar="COMMIT")
-@common
-def show(call: Invocation, sha: str) -> Reply:
+@with_memory
+def show(memory: Memory, sha: str) -> Reply:
     """Show a commit: message, files and functions."""
-    with call.memory() as memory:
-        commit = memory.commits.get(sha)
+    commit = memory.commits.get(sha)
     yield commit_json(commit)
     output.say(f"{commit.short_id}  {commit.subject}", bold=True)
     output.facts(

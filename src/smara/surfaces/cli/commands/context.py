@@ -27,6 +27,7 @@ from smara.surfaces.cli.options import (
     complete_receipt,
     complete_thread,
     limit_option,
+    with_memory,
 )
 
 Piece = tuple[str, str, int, int | None, str]
@@ -269,12 +270,11 @@ receipts_command = _Receipts(
 @click.option("--session", "session_id", metavar="ID", help="Only from this session.")
 @limit_option(20, 1_000, help="Show at most N.")
 @click.option("--offset", type=click.IntRange(0), default=0, metavar="N", help="Skip the newest N.")
-@common
-def list_receipts(call: Invocation, session_id: str | None, limit: int, offset: int) -> Reply:
+@with_memory
+def list_receipts(memory: Memory, session_id: str | None, limit: int, offset: int) -> Reply:
     """List receipts, newest first."""
-    with call.memory() as memory:
-        found = memory.moments.receipts(session_id, limit + 1, offset)
-        totals = memory.moments.totals()
+    found = memory.moments.receipts(session_id, limit + 1, offset)
+    totals = memory.moments.totals()
     page = found[:limit]
     yield {
         "receipts": [_json(each) for each in page],
@@ -335,11 +335,10 @@ def _state(receipt: Receipt) -> str:
 
 @receipts_command.command("show")
 @click.argument("receipt_id", metavar="ID", shell_complete=complete_receipt)
-@common
-def show(call: Invocation, receipt_id: str) -> Reply:
+@with_memory
+def show(memory: Memory, receipt_id: str) -> Reply:
     """Show one receipt: its text, its reasons and its result."""
-    with call.memory() as memory:
-        found = memory.moments.receipt(receipt_id)
+    found = memory.moments.receipt(receipt_id)
     yield _json(found)
     injected = "yes" if found.is_said else "no: withheld in the control arm of the experiment"
     used = "no sign of it"
@@ -393,18 +392,17 @@ def show(call: Invocation, receipt_id: str) -> Reply:
 @receipts_command.command("arms")
 @click.option("--on", "choice", flag_value="on", help="Turn the experiment on for this project.")
 @click.option("--off", "choice", flag_value="off", help="Turn it off.")
-@common
-def arms(call: Invocation, choice: str | None) -> Reply:
+@with_memory
+def arms(memory: Memory, choice: str | None) -> Reply:
     """Show or switch the experiment of this project.
 
     Of 100 sessions 5 get nothing, 10 only the context before the work, and 85
     everything. It is off by default. The id of a session decides its arm, which
     is kept in its receipts.
     """
-    with call.memory() as memory:
-        if choice is not None:
-            memory.moments.set_arms(choice == "on")
-        is_on, totals = memory.moments.has_arms, memory.moments.totals()
+    if choice is not None:
+        memory.moments.set_arms(choice == "on")
+    is_on, totals = memory.moments.has_arms, memory.moments.totals()
     yield {"isOn": is_on, "arms": _arms_json(totals)}
     output.sentence(
         f"The experiment is {'on' if is_on else 'off'} in this project; `smara help moments` says "

@@ -7,10 +7,18 @@ import os
 import click
 
 from smara.decisions.models import Decision
+from smara.memory import Memory
 from smara.shapes import decision_json, line_reason_json
 from smara.surfaces.cli import output
 from smara.surfaces.cli.commands.commits import explain, in_repository
-from smara.surfaces.cli.options import Invocation, Reply, common, complete_decision, limit_option
+from smara.surfaces.cli.options import (
+    Invocation,
+    Reply,
+    common,
+    complete_decision,
+    limit_option,
+    with_memory,
+)
 from smara.surfaces.cli.render import say_more
 
 decisions_command = click.Group("decisions", help="Show what people decided in their sessions.")
@@ -45,11 +53,10 @@ def update(call: Invocation) -> Reply:
     help="Those in force, those that are not, or all.",
 )
 @limit_option(20, 1_000, help="Show at most N.")
-@common
-def list_decisions(call: Invocation, path: str | None, state: str, limit: int) -> Reply:
+@with_memory
+def list_decisions(memory: Memory, path: str | None, state: str, limit: int) -> Reply:
     """List decisions, newest first; with PATH those about a file."""
-    with call.memory() as memory:
-        found = memory.decisions.list(state=state, path=path, limit=limit)  # type: ignore[arg-type]  # a choice
+    found = memory.decisions.list(state=state, path=path, limit=limit)  # type: ignore[arg-type]  # a choice
     yield [decision_json(each) for each in found]
     _print(
         list(found),
@@ -63,22 +70,20 @@ def list_decisions(call: Invocation, path: str | None, state: str, limit: int) -
 @decisions_command.command("search")
 @click.argument("words", nargs=-1, required=True)
 @limit_option(5, 50, help="Show at most N.")
-@common
-def search(call: Invocation, words: tuple[str, ...], limit: int) -> Reply:
+@with_memory
+def search(memory: Memory, words: tuple[str, ...], limit: int) -> Reply:
     """Find the decisions in force that WORDS are about."""
-    with call.memory() as memory:
-        found = memory.decisions.search(" ".join(words), limit)
+    found = memory.decisions.search(" ".join(words), limit)
     yield [decision_json(each) for each in found]
     _print(found, "No decision is about this. `smara search` looks everywhere.")
 
 
 @decisions_command.command("show")
 @click.argument("decision_id", metavar="ID", shell_complete=complete_decision)
-@common
-def show(call: Invocation, decision_id: str) -> Reply:
+@with_memory
+def show(memory: Memory, decision_id: str) -> Reply:
     """Show a decision: the rule, who said what, what was rejected."""
-    with call.memory() as memory:
-        decision = memory.decisions.get(decision_id)
+    decision = memory.decisions.get(decision_id)
     yield decision_json(decision)
     state = "in force" if decision.is_in_force else str(decision.memory.deprecated_because)
     output.say(f"{decision.short_id}  {decision.memory.type}, {state}", bold=True)

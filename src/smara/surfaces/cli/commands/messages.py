@@ -8,6 +8,7 @@ import click
 
 from smara.core.extract import one_line
 from smara.errors import InvalidInputError
+from smara.memory import Memory
 from smara.messages.models import ROLES, Compaction, Role, Thread
 from smara.shapes import Names, message_json
 from smara.surfaces.cli import output
@@ -22,6 +23,7 @@ from smara.surfaces.cli.options import (
     find_task_id,
     limit_option,
     text_or_input,
+    with_memory,
 )
 from smara.surfaces.cli.render import say_more
 
@@ -32,11 +34,10 @@ threads_command = click.Group("threads", help="List, show and change threads.")
 @click.option("--resource", metavar="ID", help="Only threads of this resource.")
 @click.option("--kind", type=click.Choice(["conversation", "subagent", "compaction"]))
 @limit_option(50)
-@common
-def list_threads(call: Invocation, resource: str | None, kind: str | None, limit: int) -> Reply:
+@with_memory
+def list_threads(memory: Memory, resource: str | None, kind: str | None, limit: int) -> Reply:
     """List threads, the most recently used first."""
-    with call.memory() as memory:
-        threads = memory.threads.list(resource_id=resource, kind=kind, limit=limit + 1)  # type: ignore[arg-type]  # click checked it
+    threads = memory.threads.list(resource_id=resource, kind=kind, limit=limit + 1)  # type: ignore[arg-type]  # click checked it
     yield [_thread_json(thread) for thread in threads[:limit]]
     if not threads and output.is_terminal():
         output.say("No threads yet. Add one with `smara import` or `smara messages add`.")
@@ -62,12 +63,11 @@ def list_threads(call: Invocation, resource: str | None, kind: str | None, limit
 
 @threads_command.command("show")
 @click.argument("thread_id", metavar="THREAD", shell_complete=complete_thread)
-@common
-def show_thread(call: Invocation, thread_id: str) -> Reply:
+@with_memory
+def show_thread(memory: Memory, thread_id: str) -> Reply:
     """Show one thread: its owner, its size and its compactions."""
-    with call.memory() as memory:
-        thread = memory.threads.get(thread_id)
-        compactions = memory.compactions.list(thread_id)
+    thread = memory.threads.get(thread_id)
+    compactions = memory.compactions.list(thread_id)
     yield _thread_json(thread) | {"compactions": [_compaction_json(each) for each in compactions]}
     output.facts(
         [
@@ -88,11 +88,10 @@ def show_thread(call: Invocation, thread_id: str) -> Reply:
 @threads_command.command("update")
 @click.argument("thread_id", metavar="THREAD", shell_complete=complete_thread)
 @click.option("--title", metavar="TEXT", required=True)
-@common
-def update_thread(call: Invocation, thread_id: str, title: str) -> Reply:
+@with_memory
+def update_thread(memory: Memory, thread_id: str, title: str) -> Reply:
     """Change a thread's title."""
-    with call.memory() as memory:
-        thread = memory.threads.update(thread_id, title=title)
+    thread = memory.threads.update(thread_id, title=title)
     yield _thread_json(thread)
     output.say(f"Renamed {thread.id} to {thread.title!r}.")
 
@@ -113,9 +112,9 @@ messages_command = click.Group("messages", help="Add, list and show messages.")
 @click.option(
     "--task", "task_id", metavar="ID", help="The task it belongs to.", shell_complete=complete_task
 )
-@common
+@with_memory
 def add_message(
-    call: Invocation,
+    memory: Memory,
     thread_id: str,
     role: Role,
     content: str,
@@ -127,17 +126,15 @@ def add_message(
 
     A new thread is created on first use.
     """
-    with call.memory() as memory:
-        message = memory.messages.add(
-            thread_id=thread_id,
-            role=role,
-            content=text_or_input(content) or "",
-            resource_id=resource,
-            client_id=client_id,
-            task_id=find_task_id(memory, task_id),
-        )
-        shape = message_json(message, Names(memory.tasks.find))
-    yield shape
+    message = memory.messages.add(
+        thread_id=thread_id,
+        role=role,
+        content=text_or_input(content) or "",
+        resource_id=resource,
+        client_id=client_id,
+        task_id=find_task_id(memory, task_id),
+    )
+    yield message_json(message, Names(memory.tasks.find))
     output.say(f"{message.id}\t{message.thread_id}\t{message.seq}")
 
 
@@ -148,19 +145,15 @@ def add_message(
     "--before", type=int, metavar="SEQ", help="Only messages before this sequence number."
 )
 @click.option("--after", type=int, metavar="SEQ", help="Only messages after this sequence number.")
-@common
+@with_memory
 def list_messages(
-    call: Invocation, thread_id: str, limit: int, before: int | None, after: int | None
+    memory: Memory, thread_id: str, limit: int, before: int | None, after: int | None
 ) -> Reply:
     """List the messages of a thread, oldest first."""
-    with call.memory() as memory:
-        memory.threads.get(thread_id)
-        messages = memory.messages.list(
-            thread_id=thread_id, limit=limit, before=before, after=after
-        )
-        names = Names(memory.tasks.find)
-        shapes = [message_json(message, names) for message in messages]
-    yield shapes
+    memory.threads.get(thread_id)
+    messages = memory.messages.list(thread_id=thread_id, limit=limit, before=before, after=after)
+    names = Names(memory.tasks.find)
+    yield [message_json(message, names) for message in messages]
     output.table(
         ("seq", "role", "time", "tokens", "content"),
         [
@@ -186,14 +179,13 @@ def list_messages(
     default=0,
     help="Also show N messages before and after it.",
 )
-@common
-def show_message(call: Invocation, message_id: str, around: int) -> Reply:
+@with_memory
+def show_message(memory: Memory, message_id: str, around: int) -> Reply:
     """Show one message in full. MESSAGE is its id or THREAD:SEQ."""
-    with call.memory() as memory:
-        message = find_message(memory, message_id)
-        shown = memory.messages.around(message.id, before=around, after=around)
-        names = Names(memory.tasks.find)
-        shapes = [message_json(each, names) for each in shown]
+    message = find_message(memory, message_id)
+    shown = memory.messages.around(message.id, before=around, after=around)
+    names = Names(memory.tasks.find)
+    shapes = [message_json(each, names) for each in shown]
     yield shapes if around else shapes[0]
     for each in shown:
         output.say(f"— {output.message_head(each)} · {each.token_count} tokens", bold=True)

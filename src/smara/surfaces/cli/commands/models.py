@@ -14,7 +14,7 @@ from smara.errors import ModelUnavailableError
 from smara.meaning.models import EmbeddingProgress
 from smara.memory import Memory
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, Reply, common, limit_option
+from smara.surfaces.cli.options import Invocation, Reply, common, limit_option, with_memory
 
 _CALL_KEYS = {
     "input_tokens": "inputTokens", "output_tokens": "outputTokens",
@@ -51,11 +51,10 @@ models_command = click.Group(
 
 
 @models_command.command("show")
-@common
-def show(call: Invocation) -> Reply:
+@with_memory
+def show(memory: Memory) -> Reply:
     """Show the models, the embedder and what is left of the budget."""
-    with call.memory() as memory:
-        status = {**memory.models.status(), "embedder": memory.models.embedder_status()}
+    status = {**memory.models.status(), "embedder": memory.models.embedder_status()}
     yield status
     embedder = status["embedder"]
     if embedder["modelId"] is None:
@@ -80,11 +79,10 @@ def show(call: Invocation) -> Reply:
 
 @models_command.command("calls")
 @limit_option(20, 1000, help="Show at most N.")
-@common
-def calls(call: Invocation, limit: int) -> Reply:
+@with_memory
+def calls(memory: Memory, limit: int) -> Reply:
     """List the newest model calls of this project, with their cost."""
-    with call.memory() as memory:
-        found = memory.models.calls(limit)
+    found = memory.models.calls(limit)
     yield [
         {_CALL_KEYS.get(name, name): value for name, value in asdict(each).items()}
         for each in found
@@ -115,21 +113,19 @@ def calls(call: Invocation, limit: int) -> Reply:
     show_default=False,
     help="The reason, shown in the status.",
 )
-@common
-def pause(call: Invocation, reason: str) -> Reply:
+@with_memory
+def pause(memory: Memory, reason: str) -> Reply:
     """Stop all model calls of this store until `smara models resume`."""
-    with call.memory() as memory:
-        made = memory.models.pause(reason)
+    made = memory.models.pause(reason)
     yield {"paused": True, "reason": made.reason, "actor": made.actor, "at": made.paused_at}
     output.say("Paused all model calls. Continue with `smara models resume`.")
 
 
 @models_command.command("resume")
-@common
-def resume(call: Invocation) -> Reply:
+@with_memory
+def resume(memory: Memory) -> Reply:
     """Allow model calls again."""
-    with call.memory() as memory:
-        was_paused = memory.models.resume()
+    was_paused = memory.models.resume()
     yield {"paused": False, "wasPaused": was_paused}
     output.say("Resumed model calls." if was_paused else "Models were not paused.")
 
@@ -140,11 +136,10 @@ embeddings_command = click.Group(
 
 
 @embeddings_command.command("status")
-@common
-def status(call: Invocation) -> Reply:
+@with_memory
+def status(memory: Memory) -> Reply:
     """Show the embedding model, and how many vectors exist or are missing."""
-    with call.memory() as memory:
-        found = memory.embeddings.status()
+    found = memory.embeddings.status()
     yield {
         "embedder": found.embedder,
         "model": found.model_id,
@@ -207,13 +202,12 @@ def status(call: Invocation) -> Reply:
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="At most N records.")
 @click.option("--seconds", type=click.FloatRange(0.1), metavar="S", help="The time limit.")
 @click.option("--retry", is_flag=True, help="Retry records that the model refused before.")
-@common
-def run(call: Invocation, limit: int | None, seconds: float | None, retry: bool) -> Reply:
+@with_memory
+def run(memory: Memory, limit: int | None, seconds: float | None, retry: bool) -> Reply:
     """Create missing vectors. Safe to interrupt and to repeat."""
-    with call.memory() as memory:
-        if retry:
-            memory.embeddings.retry()
-        done = _run(memory, limit, seconds)
+    if retry:
+        memory.embeddings.retry()
+    done = _run(memory, limit, seconds)
     return _reply(done)
 
 
@@ -246,14 +240,13 @@ def switch(call: Invocation, embedder: str, later: bool) -> Reply:
 
 @embeddings_command.command("drop")
 @click.argument("model_id", metavar="MODEL")
-@common
-def drop(call: Invocation, model_id: str) -> Reply:
+@with_memory
+def drop(memory: Memory, model_id: str) -> Reply:
     """Delete all vectors of a model in this project.
 
     MODEL is its name in `smara embeddings status`.
     """
-    with call.memory() as memory:
-        removed = memory.embeddings.drop(model_id)
+    removed = memory.embeddings.drop(model_id)
     yield {"model": model_id, "removed": removed}
     output.say(f"Deleted {output.count(removed, 'vector')} of {model_id}.")
 

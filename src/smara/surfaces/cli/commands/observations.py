@@ -28,6 +28,7 @@ from smara.surfaces.cli.options import (
     complete_thread,
     limit_option,
     offset_option,
+    with_memory,
 )
 from smara.surfaces.cli.render import code_line
 from smara.texts import code_word, observation_head, span
@@ -113,9 +114,9 @@ observations_command = click.Group(
 @click.option("--priority", type=click.Choice(PRIORITIES))
 @limit_option(50, 1000)
 @offset_option
-@common
+@with_memory
 def list_observations(
-    call: Invocation,
+    memory: Memory,
     thread_id: str | None,
     state: str | None,
     category: str | None,
@@ -124,18 +125,17 @@ def list_observations(
     offset: int,
 ) -> Reply:
     """List observations, newest first, condensed ones included."""
-    with call.memory() as memory:
-        if thread_id is not None:
-            memory.threads.get(thread_id)
-        found = memory.observations.list(
-            thread_id=thread_id,
-            state=state,
-            category=category,
-            priority=priority,
-            limit=limit + 1,
-            offset=offset,
-        )
-        code = memory.observations.freshness(found[:limit])
+    if thread_id is not None:
+        memory.threads.get(thread_id)
+    found = memory.observations.list(
+        thread_id=thread_id,
+        state=state,
+        category=category,
+        priority=priority,
+        limit=limit + 1,
+        offset=offset,
+    )
+    code = memory.observations.freshness(found[:limit])
     shown, following = found[:limit], offset + limit if len(found) > limit else None
     shapes = [observation_json(each, code.get(each.id)) for each in shown]
     yield {"observations": shapes, "nextOffset": following}
@@ -175,13 +175,12 @@ def list_observations(
 
 @observations_command.command("show")
 @click.argument("observation_id", metavar="ID")
-@common
-def show(call: Invocation, observation_id: str) -> Reply:
+@with_memory
+def show(memory: Memory, observation_id: str) -> Reply:
     """Show one observation with all its fields."""
-    with call.memory() as memory:
-        found = memory.observations.get(observation_id)
-        left_out = memory.observations.warnings(observation_id)
-        code = memory.observations.freshness([found]).get(found.id)
+    found = memory.observations.get(observation_id)
+    left_out = memory.observations.warnings(observation_id)
+    code = memory.observations.freshness([found]).get(found.id)
     yield {**observation_json(found, code), "warnings": list(left_out)}
     into = "" if found.reflected_into is None else f"generation {found.reflected_into}"
     output.facts(
@@ -219,21 +218,19 @@ def show(call: Invocation, observation_id: str) -> Reply:
 @click.argument("observation_id", metavar="ID")
 @limit_option(20, 1000)
 @offset_option
-@common
-def why(call: Invocation, observation_id: str, limit: int, offset: int) -> Reply:
+@with_memory
+def why(memory: Memory, observation_id: str, limit: int, offset: int) -> Reply:
     """Show the messages behind an observation, in full, page by page."""
-    with call.memory() as memory:
-        found = memory.observations.get(observation_id)
-        messages = memory.observations.why(observation_id, limit=limit, offset=offset)
-        code = memory.observations.freshness([found]).get(found.id)
-        names = Names(memory.tasks.find)
-        shapes = [message_json(each, names) for each in messages]
+    found = memory.observations.get(observation_id)
+    messages = memory.observations.why(observation_id, limit=limit, offset=offset)
+    code = memory.observations.freshness([found]).get(found.id)
+    names = Names(memory.tasks.find)
     following = (
         offset + limit if found.first_seq + offset + limit <= found.last_seq and messages else None
     )
     yield {
         "observation": observation_json(found, code),
-        "messages": shapes,
+        "messages": [message_json(each, names) for each in messages],
         "nextOffset": following,
     }
     if found.thread_id is None:
@@ -266,12 +263,11 @@ def why(call: Invocation, observation_id: str, limit: int, offset: int) -> Reply
 
 @observations_command.command("status")
 @click.argument("thread_id", metavar="THREAD", shell_complete=complete_thread)
-@common
-def status(call: Invocation, thread_id: str) -> Reply:
+@with_memory
+def status(memory: Memory, thread_id: str) -> Reply:
     """Show how much of a thread is observed, buffered and condensed."""
-    with call.memory() as memory:
-        memory.threads.get(thread_id)
-        found = memory.observations.status(thread_id)
+    memory.threads.get(thread_id)
+    found = memory.observations.status(thread_id)
     yield found
     waiting = found["waiting"]
     observed, reflected = (
@@ -302,12 +298,11 @@ def status(call: Invocation, thread_id: str) -> Reply:
 
 @observations_command.command("failures")
 @limit_option(50, 1000)
-@common
-def failures(call: Invocation, limit: int) -> Reply:
+@with_memory
+def failures(memory: Memory, limit: int) -> Reply:
     """List failed observations: what is retried, given up or left out."""
-    with call.memory() as memory:
-        found = memory.observations.failures(limit=limit)
-        warned = memory.observations.warned(limit=limit)
+    found = memory.observations.failures(limit=limit)
+    warned = memory.observations.warned(limit=limit)
     yield {
         "failures": [
             {

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from smara.errors import InvalidInputError
-from smara.memory import copy_store
+from smara.memory import Memory, copy_store
 from smara.privacy.models import (
     FORMATS,
     ErasePlan,
@@ -28,6 +28,7 @@ from smara.surfaces.cli.options import (
     complete_task,
     complete_thread,
     find_message,
+    with_memory,
 )
 
 _NOUNS = {
@@ -41,8 +42,8 @@ _NOUNS = {
 
 @click.command("backup")
 @click.argument("file", required=False, type=click.Path(dir_okay=False))
-@common
-def backup_command(call: Invocation, file: str | None) -> Reply:
+@with_memory
+def backup_command(memory: Memory, file: str | None) -> Reply:
     """Write a backup into FILE, while the store is in use.
 
     SQLite: the whole store, all projects, checked after it was written.
@@ -50,11 +51,10 @@ def backup_command(call: Invocation, file: str | None) -> Reply:
     FILE must not exist; only you can read it. Without FILE a name with the
     time is used, in this folder.
     """
-    with call.memory() as memory:
-        is_file = memory.path is not None
-        name = file or f"smara-{_now()}.{'db' if is_file else 'zip'}"
-        report = memory.privacy.backup(name)
-        lacks = memory.transcripts.status().copy_lines()
+    is_file = memory.path is not None
+    name = file or f"smara-{_now()}.{'db' if is_file else 'zip'}"
+    report = memory.privacy.backup(name)
+    lacks = memory.transcripts.status().copy_lines()
     yield camel_case(report)
     output.sentence(
         f"Wrote {report.path} ({output.size(report.size_bytes)}) and checked it:"

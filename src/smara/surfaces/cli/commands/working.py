@@ -22,6 +22,7 @@ from smara.surfaces.cli.options import (
     limit_option,
     text_or_input,
     together,
+    with_memory,
 )
 from smara.working.models import (
     FORMATS,
@@ -178,11 +179,10 @@ def edit(call: Invocation, section: str | None, content: str | None, **given: An
 @click.option(
     "--before", type=click.IntRange(1), metavar="N", help="Only versions before this one."
 )
-@common
-def history(call: Invocation, limit: int, before: int | None, **place: Any) -> Reply:
+@with_memory
+def history(memory: Memory, limit: int, before: int | None, **place: Any) -> Reply:
     """List the versions of the page, newest first."""
-    with call.memory() as memory:
-        versions = memory.working.history(**place, limit=limit, before=before)
+    versions = memory.working.history(**place, limit=limit, before=before)
     yield [_version_json(version) for version in versions]
     output.table(
         ("version", "time", "actor", "characters", "reason"),
@@ -204,11 +204,10 @@ def history(call: Invocation, limit: int, before: int | None, **place: Any) -> R
 @click.argument("version", type=click.IntRange(1), metavar="VERSION")
 @of_a_page
 @of_a_change
-@common
-def restore(call: Invocation, version: int, **given: Any) -> Reply:
+@with_memory
+def restore(memory: Memory, version: int, **given: Any) -> Reply:
     """Restore an old version as a new one."""
-    with call.memory() as memory:
-        page = memory.working.restore(version, **given)
+    page = memory.working.restore(version, **given)
     return _reply(page)
 
 

@@ -12,6 +12,7 @@ import click
 
 from smara.errors import InvalidInputError
 from smara.knowledge.models import SCOPES, SOURCES, TYPES, VISIBILITIES, TypedMemory
+from smara.memory import Memory
 from smara.shapes import memory_json
 from smara.surfaces.cli import output
 from smara.surfaces.cli.commands.memories.show import (
@@ -30,6 +31,7 @@ from smara.surfaces.cli.options import (
     limit_option,
     offset_option,
     text_or_input,
+    with_memory,
 )
 from smara.surfaces.cli.render import memories_changed, print_memories, say_more
 
@@ -225,10 +227,10 @@ def add(
     help="The half-life of its confidence.",
 )
 @click.option("--citation", metavar="TEXT", help="A short form of it, at most 40 characters.")
-@common
+@with_memory
 @actor_option
 def edit(
-    call: Invocation,
+    memory: Memory,
     memory_id: str,
     text: str | None,
     type_: Any,
@@ -248,21 +250,17 @@ def edit(
         **given,
     }
     changes = {name: value for name, value in changes.items() if value is not None}
-    with call.memory() as memory:
-        found = memory.memories.get(memory_id)
-        if add_tag or remove_tag:
-            changes["tags"] = sorted((set(found.tags) | set(add_tag)) - set(remove_tag))
-        if not changes:
-            changes = _edit_by_hand(found, "--text, --type, --file, --add-tag …")
-        edited = (
-            memory.memories.update(
-                found.id, version=found.version, by="person", actor=actor, **changes
-            )
-            if changes
-            else found
-        )
-        shapes = memories_json(memory, [edited])
-    yield {"memories": shapes}
+    found = memory.memories.get(memory_id)
+    if add_tag or remove_tag:
+        changes["tags"] = sorted((set(found.tags) | set(add_tag)) - set(remove_tag))
+    if not changes:
+        changes = _edit_by_hand(found, "--text, --type, --file, --add-tag …")
+    edited = (
+        memory.memories.update(found.id, version=found.version, by="person", actor=actor, **changes)
+        if changes
+        else found
+    )
+    yield {"memories": memories_json(memory, [edited])}
     memories_changed([edited], "Changed" if edited.version != found.version else "Unchanged:")
     if edited.needs_review and output.is_terminal():
         name = edited.short_id
@@ -278,15 +276,13 @@ def _edit_by_hand(memory: TypedMemory, options: str) -> dict[str, Any]:
 
 
 def _reply(
-    call: Invocation, memory_ids: tuple[str, ...], verb: str, method: str, **given: Any
+    memory: Memory, memory_ids: tuple[str, ...], verb: str, method: str, **given: Any
 ) -> Reply:
     """Change some memories by a method of ``Memories`` and answer with them."""
-    with call.memory() as memory:
-        # A wrong id is found before any change.
-        ids = [memory.memories.get(each).id for each in memory_ids]
-        changed = [getattr(memory.memories, method)(each, by="person", **given) for each in ids]
-        shapes = memories_json(memory, changed)
-    yield {"memories": shapes}
+    # A wrong id is found before any change.
+    ids = [memory.memories.get(each).id for each in memory_ids]
+    changed = [getattr(memory.memories, method)(each, by="person", **given) for each in ids]
+    yield {"memories": memories_json(memory, changed)}
     memories_changed(changed, verb)
 
 
@@ -294,10 +290,10 @@ def _change(name: str, verb: str, help: str) -> click.Command:
     """Return the command that changes memories by the method of its name."""
 
     @memory_arguments
-    @common
+    @with_memory
     @actor_option
-    def change(call: Invocation, memory_ids: tuple[str, ...], **given: Any) -> Reply:
-        return _reply(call, memory_ids, verb, method=name, **given)
+    def change(memory: Memory, memory_ids: tuple[str, ...], **given: Any) -> Reply:
+        return _reply(memory, memory_ids, verb, method=name, **given)
 
     if name in ("forget", "reject"):
         why = click.option(
@@ -371,10 +367,10 @@ def review(call: Invocation, type_: Any, session_id: str | None, limit: int, off
     help="Accept all, except what came from tools or outside, or contradicts.",
 )
 @click.option("--session", "session_id", metavar="ID", help="With --all: only from this session.")
-@common
+@with_memory
 @actor_option
 def accept_reviewed(
-    call: Invocation,
+    memory: Memory,
     memory_ids: tuple[str, ...],
     all_of_them: bool,
     session_id: str | None,
@@ -387,10 +383,9 @@ def accept_reviewed(
     if all_of_them == bool(memory_ids):
         raise InvalidInputError("Name the memories to accept, or give --all; not both.")
     if not all_of_them:
-        yield from _reply(call, memory_ids, "Accepted", method="accept", actor=actor)
+        yield from _reply(memory, memory_ids, "Accepted", method="accept", actor=actor)
         return
-    with call.memory() as memory:
-        done = memory.memories.accept_all(session_id=session_id, by="person", actor=actor)
+    done = memory.memories.accept_all(session_id=session_id, by="person", actor=actor)
     yield {
         "memories": [memory_json(each) for each in done.accepted],
         "left": [{"memory": memory_json(each), "why": why} for each, why in done.left],
@@ -423,10 +418,10 @@ def accept_reviewed(
 @click.option(
     "--tag", "tags", metavar="TEXT", multiple=True, help="The tags, replacing the old ones."
 )
-@common
+@with_memory
 @actor_option
 def edit_reviewed(
-    call: Invocation,
+    memory: Memory,
     memory_id: str,
     text: str | None,
     type_: Any,
@@ -441,21 +436,17 @@ def edit_reviewed(
         "files": files or None,
         "tags": tags or None,
     }
-    with call.memory() as memory:
-        found = memory.memories.get(memory_id)
-        given = {name: value for name, value in changes.items() if value is not None}
-        given = given or _edit_by_hand(found, "--text, --type, --file or --tag.")
-        accepted = (
-            [
-                memory.memories.accept(
-                    found.id, version=found.version, by="person", actor=actor, **given
-                )
-            ]
-            if given
-            else []
+    found = memory.memories.get(memory_id)
+    given = {name: value for name, value in changes.items() if value is not None}
+    given = given or _edit_by_hand(found, "--text, --type, --file or --tag.")
+    accepted = []
+    if given:
+        accepted.append(
+            memory.memories.accept(
+                found.id, version=found.version, by="person", actor=actor, **given
+            )
         )
-        shapes = memories_json(memory, accepted)
-    yield {"memories": shapes}
+    yield {"memories": memories_json(memory, accepted)}
     memories_changed(accepted, "Accepted")
     if not accepted:
         output.say("Nothing was changed.")

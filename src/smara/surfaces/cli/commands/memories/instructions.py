@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from smara.memory import Memory
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, Reply, actor_option, common
+from smara.surfaces.cli.options import Reply, actor_option, with_memory
 from smara.surfaces.cli.render import say_more, shown_lines, styled
 
 if TYPE_CHECKING:
@@ -41,9 +42,9 @@ _LISTED = ("added", "changed", "returned", "removed", "stale", "refused")
     "--all", "with_all", is_flag=True, help="List every statement, and what was left out."
 )
 @actor_option
-@common
+@with_memory
 def import_files(
-    call: Invocation,
+    memory: Memory,
     paths: tuple[str, ...],
     dry_run: bool,
     verified: bool,
@@ -59,10 +60,9 @@ def import_files(
     """
     from smara.adapters.instructions import import_instructions
 
-    with call.memory() as memory:
-        report = import_instructions(
-            memory, None, paths, is_dry_run=dry_run, is_verified=verified, actor=actor
-        )
+    report = import_instructions(
+        memory, None, paths, is_dry_run=dry_run, is_verified=verified, actor=actor
+    )
     yield report_json(report)
     if not report.files and not report.unreadable:
         say_more(f"No instruction files in {report.root}. Name one: `smara memories import PATH`.")

@@ -25,6 +25,7 @@ from smara.surfaces.cli.options import (
     complete_memory,
     limit_option,
     offset_option,
+    with_memory,
 )
 from smara.surfaces.cli.render import (
     code_line,
@@ -198,9 +199,9 @@ MEASURES = (
 @click.option("--by-confidence", is_flag=True, help="Sort by confidence instead of age.")
 @limit_option(30, 1000)
 @offset_option
-@common
+@with_memory
 def list_memories(
-    call: Invocation,
+    memory: Memory,
     type_: Any,
     source: Any,
     tier: Any,
@@ -214,22 +215,20 @@ def list_memories(
     offset: int,
 ) -> Reply:
     """List memories, newest first."""
-    state: Any = "all" if with_all else "deprecated" if forgotten else "active"
-    with call.memory() as memory:
-        page = memory.memories.list(
-            type=type_,
-            source=source,
-            tier=tier,
-            file=file,
-            tag=tag,
-            is_pinned=True if pinned else None,
-            state=state,
-            order="confidence" if by_confidence else "newest",
-            limit=limit,
-            offset=offset,
-        )
-        worth, code = worth_of(memory, page), memory.memories.freshness(page)
-        totals = memory.memories.totals()
+    page = memory.memories.list(
+        type=type_,
+        source=source,
+        tier=tier,
+        file=file,
+        tag=tag,
+        is_pinned=True if pinned else None,
+        state="all" if with_all else "deprecated" if forgotten else "active",
+        order="confidence" if by_confidence else "newest",
+        limit=limit,
+        offset=offset,
+    )
+    worth, code = worth_of(memory, page), memory.memories.freshness(page)
+    totals = memory.memories.totals()
     listed = [memory_json(each, worth[each.id], code.get(each.id)) for each in page]
     yield {"memories": listed, "nextOffset": page.next_offset}
     print_memories(page, worth, code=code)
@@ -295,16 +294,15 @@ def search(call: Invocation, query: str, type_: Any, files: tuple[str, ...], lim
 
 @click.command("show")
 @memory_argument
-@common
-def show(call: Invocation, memory_id: str) -> Reply:
+@with_memory
+def show(memory: Memory, memory_id: str) -> Reply:
     """Show one memory with all its fields."""
-    with call.memory() as memory:
-        found = memory.memories.get(memory_id)
-        chain = memory.memories.chain(found.id)
-        confidence, code = (
-            memory.memories.confidence(found).value,
-            memory.memories.freshness([found]).get(found.id),
-        )
+    found = memory.memories.get(memory_id)
+    chain = memory.memories.chain(found.id)
+    confidence, code = (
+        memory.memories.confidence(found).value,
+        memory.memories.freshness([found]).get(found.id),
+    )
     yield memory_json(found, confidence, code) | {"chain": [each.short_id for each in chain]}
     facts = _rows(found, confidence, code)
     if not output.is_terminal():
@@ -357,15 +355,14 @@ def _print_data(memory: TypedMemory) -> None:
 
 @click.command("why")
 @memory_argument
-@common
-def why(call: Invocation, memory_id: str) -> Reply:
+@with_memory
+def why(memory: Memory, memory_id: str) -> Reply:
     """Explain where a memory comes from and how far it is trusted.
 
     Shows its sources, its trust, how its confidence is calculated, what it
     replaced, and its history.
     """
-    with call.memory() as memory:
-        found = memory.memories.why(memory_id)
+    found = memory.memories.why(memory_id)
     yield {
         "memory": memory_json(found.memory, found.confidence.value, found.code),
         "sources": [
@@ -445,11 +442,10 @@ def why(call: Invocation, memory_id: str) -> Reply:
     show_default=True,
     help="Show N examples of each.",
 )
-@common
-def audit(call: Invocation, examples: int) -> Reply:
+@with_memory
+def audit(memory: Memory, examples: int) -> Reply:
     """Count junk, duplicates, contradictions and stale memories."""
-    with call.memory() as memory:
-        found = memory.memories.audit(examples=examples)
+    found = memory.memories.audit(examples=examples)
     measured = [(name, getattr(found, name)) for name in MEASURES]
     yield {
         "total": found.total,

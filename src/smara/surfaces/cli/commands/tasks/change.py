@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from smara.errors import InvalidInputError, NotFoundError
+from smara.memory import Memory
 from smara.shapes import task_json
 from smara.surfaces.cli import output
 from smara.surfaces.cli.commands.tasks.show import event_text, priority_of, task_argument
@@ -22,6 +23,7 @@ from smara.surfaces.cli.options import (
     find_message,
     text_or_input,
     together,
+    with_memory,
 )
 from smara.surfaces.cli.render import changed
 from smara.tasks.models import CLOSE_REASONS, DEFAULT_PRIORITY, DEPENDENCY_TYPES, RELATIONS, TYPES
@@ -68,10 +70,10 @@ with_actor = together(
     help="A task that must be closed first; may be repeated.",
     shell_complete=complete_task,
 )
-@common
+@with_memory
 @with_actor
 def add(
-    call: Invocation,
+    memory: Memory,
     title: str,
     description: str,
     type_: Any,
@@ -83,18 +85,17 @@ def add(
     **who: Any,
 ) -> Reply:
     """Add a task and print its id."""
-    with call.memory() as memory:
-        task = memory.tasks.add(
-            title,
-            description=text_or_input(description) or "",
-            type=type_,
-            priority=priority,
-            labels=labels,
-            assignee=assignee,
-            parent=parent,
-            depends_on=needs,
-            **who,
-        )
+    task = memory.tasks.add(
+        title,
+        description=text_or_input(description) or "",
+        type=type_,
+        priority=priority,
+        labels=labels,
+        assignee=assignee,
+        parent=parent,
+        depends_on=needs,
+        **who,
+    )
     yield task_json(task)
     changed(task, f"Added {task.short_id}: {task.title}")
 
@@ -144,11 +145,10 @@ def _revive(name: str, verb: str, help: str) -> click.Command:
     """Return the command that brings a task back by the method of its name."""
 
     @task_argument
-    @common
+    @with_memory
     @with_actor
-    def revive(call: Invocation, task_id: str, **who: Any) -> Reply:
-        with call.memory() as memory:
-            task = getattr(memory.tasks, name)(task_id, **who)
+    def revive(memory: Memory, task_id: str, **who: Any) -> Reply:
+        task = getattr(memory.tasks, name)(task_id, **who)
         yield task_json(task)
         changed(task, f"{verb} {task.short_id}: {task.title}")
 
@@ -227,32 +227,30 @@ def _pair(given: str) -> tuple[str, Any]:
 @click.command("undo")
 @task_argument
 @click.option("--force", is_flag=True, help="Undo it even if another session works on the task.")
-@common
+@with_memory
 @with_actor
-def undo(call: Invocation, task_id: str, force: bool, **who: Any) -> Reply:
+def undo(memory: Memory, task_id: str, force: bool, **who: Any) -> Reply:
     """Undo the last change of a task.
 
     Repeat it to go further back.
     """
-    with call.memory() as memory:
-        task = memory.tasks.undo(task_id, force=force, **who)
-        newest = memory.tasks.history(task.id, limit=1)
+    task = memory.tasks.undo(task_id, force=force, **who)
+    newest = memory.tasks.history(task.id, limit=1)
     change = f" ({event_text(newest[0])})" if newest and event_text(newest[0]) else ""
     yield task_json(task)
     changed(task, f"Reverted the last change of {task.short_id}{change}.")
 
 
 @click.command("compact")
-@common
-def compact(call: Invocation) -> Reply:
+@with_memory
+def compact(memory: Memory) -> Reply:
     """Shorten tasks that were closed long ago.
 
     Their full text stays stored and searchable.
     """
     count = 0
-    with call.memory() as memory:
-        while done := memory.tasks.compact():
-            count += done
+    while done := memory.tasks.compact():
+        count += done
     yield {"tasksCompacted": count}
     output.say(
         f"Compacted {output.count(count, 'task')}. `smara tasks restore TASK` shows one in full."
@@ -376,15 +374,12 @@ dep = click.Group("dep", help="Add or remove dependencies: TASK needs NEEDED.")
     show_default=True,
     help="parent-child: NEEDED is the parent.",
 )
-@common
+@with_memory
 @with_actor
-def add_dependency(
-    call: Invocation, task_id: str, depends_on: str, type_: Any, **who: Any
-) -> Reply:
+def add_dependency(memory: Memory, task_id: str, depends_on: str, type_: Any, **who: Any) -> Reply:
     """Make TASK depend on NEEDED. A cycle is refused, with its path."""
-    with call.memory() as memory:
-        task = memory.tasks.depend(task_id, depends_on, type=type_, **who)
-        other = memory.tasks.get(depends_on)
+    task = memory.tasks.depend(task_id, depends_on, type=type_, **who)
+    other = memory.tasks.get(depends_on)
     yield task_json(task)
     changed(task, _DEPENDENCY_ADDED[type_].format(task.short_id, other.short_id))
 
@@ -398,16 +393,15 @@ def add_dependency(
     type=click.Choice(DEPENDENCY_TYPES),
     help="Remove only this type; by default all.",
 )
-@common
+@with_memory
 @with_actor
 def remove_dependency(
-    call: Invocation, task_id: str, depends_on: str, type_: Any, **who: Any
+    memory: Memory, task_id: str, depends_on: str, type_: Any, **who: Any
 ) -> Reply:
     """Remove the dependency of TASK on NEEDED."""
-    with call.memory() as memory:
-        before = memory.tasks.get(task_id)
-        task = memory.tasks.undepend(task_id, depends_on, type=type_, **who)
-        other = memory.tasks.get(depends_on)
+    before = memory.tasks.get(task_id)
+    task = memory.tasks.undepend(task_id, depends_on, type=type_, **who)
+    other = memory.tasks.get(depends_on)
     yield task_json(task)
     was_there = len(task.dependencies) < len(before.dependencies)
     verb = "no longer depends on" if was_there else "does not depend on"
@@ -419,10 +413,10 @@ def remove_dependency(
 @click.argument("message_id", metavar="MESSAGE")
 @click.option("--relation", type=click.Choice(RELATIONS), default="reference", show_default=True)
 @click.option("--remove", "is_removed", is_flag=True, help="Remove the link.")
-@common
+@with_memory
 @with_actor
 def link(
-    call: Invocation,
+    memory: Memory,
     task_id: str,
     message_id: str,
     relation: Any,
@@ -433,13 +427,12 @@ def link(
 
     MESSAGE is the id of a message, or THREAD:SEQ.
     """
-    with call.memory() as memory:
-        task = memory.tasks.get(task_id)
-        message = find_message(memory, message_id)
-        if is_removed:
-            memory.links.remove(task.id, message.id, **who)
-        else:
-            memory.links.add(task.id, message.id, relation=relation, **who)
+    task = memory.tasks.get(task_id)
+    message = find_message(memory, message_id)
+    if is_removed:
+        memory.links.remove(task.id, message.id, **who)
+    else:
+        memory.links.add(task.id, message.id, relation=relation, **who)
     yield {
         "taskId": task.short_id,
         "messageId": message.id,

@@ -19,8 +19,9 @@ import click
 from smara.core.escape import escape_unseen
 from smara.core.extract import one_line
 from smara.errors import InvalidInputError
+from smara.memory import Memory
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, Reply, common
+from smara.surfaces.cli.options import Invocation, Reply, common, with_memory
 
 if TYPE_CHECKING:
     from smara.adapters.beads import BeadsReport
@@ -165,8 +166,8 @@ def _print_mapping(reports: list[BeadsReport]) -> None:
 @click.option(
     "--format", "format_", type=click.Choice(["beads"]), default="beads", show_default=True
 )
-@common
-def export(call: Invocation, file: str, format_: str) -> Reply:
+@with_memory
+def export(memory: Memory, file: str, format_: str) -> Reply:
     """Export all tasks as JSON lines in the format of beads.
 
     Without FILE, or with -, it writes to standard output. A file is replaced
@@ -174,13 +175,12 @@ def export(call: Invocation, file: str, format_: str) -> Reply:
     """
     from smara.adapters.beads import export_beads
 
-    with call.memory() as memory:
-        if file != "-":
-            with _replaced(Path(file)) as stream:
-                count = export_beads(memory, stream)
-        else:
-            text = io.StringIO()
-            count = export_beads(memory, text)
+    if file != "-":
+        with _replaced(Path(file)) as stream:
+            count = export_beads(memory, stream)
+    else:
+        text = io.StringIO()
+        count = export_beads(memory, text)
     data: dict[str, Any] = {"format": format_, "path": file, "issues": count}
     if file == "-":
         data["records"] = [json.loads(line) for line in text.getvalue().split("\n") if line]

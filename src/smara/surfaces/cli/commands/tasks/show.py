@@ -11,6 +11,7 @@ import click
 from smara.core.extract import one_line
 from smara.core.startup.regex import regex
 from smara.links.models import LinkedMessage
+from smara.memory import Memory
 from smara.shapes import Names, details_json, hit_json, mention_json, progress_json, task_json
 from smara.surfaces.cli import output
 from smara.surfaces.cli.options import (
@@ -20,6 +21,7 @@ from smara.surfaces.cli.options import (
     complete_task,
     limit_option,
     offset_option,
+    with_memory,
 )
 from smara.surfaces.cli.render import (
     bar,
@@ -171,9 +173,9 @@ def _print_facts(details: TaskDetails, is_full: bool) -> None:
 @click.option("--all", "with_closed", is_flag=True, help="Show closed tasks, too.")
 @limit_option(50)
 @offset_option
-@common
+@with_memory
 def list_tasks(
-    call: Invocation,
+    memory: Memory,
     status: Any,
     type_: Any,
     label: str | None,
@@ -185,25 +187,26 @@ def list_tasks(
     offset: int,
 ) -> Reply:
     """List tasks: in progress, then open, by priority and age."""
+    page = memory.tasks.list(
+        status=status,
+        type=type_,
+        label=label,
+        assignee=assignee,
+        priority=priority,
+        parent=parent,
+        limit=limit,
+        offset=offset,
+    )
+    # Closed ones come last: the first of them ends what was asked for.
+    tasks = [task for task in page if with_closed or status or task.status != "closed"]
+    following = page.next_offset if len(tasks) == len(page) else None
+    totals = memory.tasks.totals()
+    blocked = memory.tasks.blocked(tasks)
+    yield {
+        "tasks": [task_json(task) | {"isBlocked": task.id in blocked} for task in tasks],
+        "nextOffset": following,
+    }
     is_filtered = any(given is not None for given in (type_, label, assignee, priority, parent))
-    with call.memory() as memory:
-        page = memory.tasks.list(
-            status=status,
-            type=type_,
-            label=label,
-            assignee=assignee,
-            priority=priority,
-            parent=parent,
-            limit=limit,
-            offset=offset,
-        )
-        # Closed ones come last: the first of them ends what was asked for.
-        tasks = [task for task in page if with_closed or status or task.status != "closed"]
-        following = page.next_offset if len(tasks) == len(page) else None
-        totals = memory.tasks.totals()
-        blocked = memory.tasks.blocked(tasks)
-    listed = [task_json(task) | {"isBlocked": task.id in blocked} for task in tasks]
-    yield {"tasks": listed, "nextOffset": following}
     print_tasks(tasks, blocked)
     if following is not None:
         count = totals.all if with_closed else totals.open + totals.in_progress
@@ -231,16 +234,15 @@ def list_tasks(
 @click.option("--type", "type_", type=click.Choice(TYPES), help="Only tasks of this type.")
 @click.option("--label", metavar="TEXT", help="Only tasks with this label.")
 @click.option("--assignee", metavar="NAME", help="Only tasks of this person.")
-@common
+@with_memory
 def ready(
-    call: Invocation, limit: int, offset: int, type_: Any, label: str | None, assignee: str | None
+    memory: Memory, limit: int, offset: int, type_: Any, label: str | None, assignee: str | None
 ) -> Reply:
     """List tasks that can be started now, by priority and age."""
-    with call.memory() as memory:
-        page = memory.tasks.ready(
-            limit=limit, offset=offset, type=type_, label=label, assignee=assignee
-        )
-        totals = memory.tasks.totals()
+    page = memory.tasks.ready(
+        limit=limit, offset=offset, type=type_, label=label, assignee=assignee
+    )
+    totals = memory.tasks.totals()
     yield {
         "tasks": [task_json(task) for task in page],
         "readyCount": page.ready_count,
@@ -263,16 +265,15 @@ def ready(
 @click.command("show")
 @task_argument
 @click.option("--full", is_flag=True, help="Show the full text of a compacted task.")
-@common
-def show(call: Invocation, task_id: str, full: bool) -> Reply:
+@with_memory
+def show(memory: Memory, task_id: str, full: bool) -> Reply:
     """Show one task with its dependencies and messages."""
-    with call.memory() as memory:
-        details = memory.tasks.show(task_id)
-        skipped = max(0, len(details.linked_message_ids) - MESSAGES_SHOWN)
-        messages = memory.links.messages(details.task.id, limit=MESSAGES_SHOWN, offset=skipped)
-        blocked = memory.tasks.blocked(
-            [*details.blocking_tasks, *details.dependents, *details.children]
-        )
+    details = memory.tasks.show(task_id)
+    skipped = max(0, len(details.linked_message_ids) - MESSAGES_SHOWN)
+    messages = memory.links.messages(details.task.id, limit=MESSAGES_SHOWN, offset=skipped)
+    blocked = memory.tasks.blocked(
+        [*details.blocking_tasks, *details.dependents, *details.children]
+    )
     yield details_json(details, full)
     if output.is_terminal():
         _print_card(details, messages, blocked, is_full=full)
@@ -283,11 +284,10 @@ def show(call: Invocation, task_id: str, full: bool) -> Reply:
 @click.command("history")
 @task_argument
 @limit_option(50)
-@common
-def history(call: Invocation, task_id: str, limit: int) -> Reply:
+@with_memory
+def history(memory: Memory, task_id: str, limit: int) -> Reply:
     """List the changes of a task, newest first."""
-    with call.memory() as memory:
-        events = memory.tasks.history(task_id, limit=limit)
+    events = memory.tasks.history(task_id, limit=limit)
     yield [
         {
             "id": event.id,
@@ -438,13 +438,12 @@ def search(call: Invocation, query: str, limit: int, status: Any, with_messages:
 @click.option(
     "--critical", is_flag=True, help="Show the longest chain of tasks that block each other."
 )
-@common
-def tree(call: Invocation, task_id: str | None, with_closed: bool, critical: bool) -> Reply:
+@with_memory
+def tree(memory: Memory, task_id: str | None, with_closed: bool, critical: bool) -> Reply:
     """Show tasks as a tree, with their children and what they need."""
-    with call.memory() as memory:
-        path = memory.tasks.critical_path(task_id) if critical else []
-        blocked = memory.tasks.blocked(path)
-        nodes = [] if critical else memory.tasks.tree(task_id)
+    path = memory.tasks.critical_path(task_id) if critical else []
+    blocked = memory.tasks.blocked(path)
+    nodes = [] if critical else memory.tasks.tree(task_id)
     if critical:
         yield {"criticalPath": [mention_json(task) for task in path]}
         print_tasks(path, blocked, is_numbered=True)
