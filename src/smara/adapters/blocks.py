@@ -196,13 +196,15 @@ def words_of(value: Any) -> str:
 
     They are joined by newlines; binary data is left out.
     """
-    if isinstance(value, str):
-        return "" if value.startswith("data:") else value
-    if isinstance(value, list):
-        return "\n".join(found for found in map(words_of, value) if found)
-    if isinstance(value, dict):
-        return "\n".join(found for key in _WORD_KEYS if (found := words_of(value.get(key))))
-    return ""
+    match value:
+        case str():
+            return "" if value.startswith("data:") else value
+        case list():
+            return "\n".join(found for found in map(words_of, value) if found)
+        case dict():
+            return "\n".join(found for key in _WORD_KEYS if (found := words_of(value.get(key))))
+        case _:
+            return ""
 
 
 def tool_calls_of(calls: Any) -> tuple[Part, ...]:

@@ -34,8 +34,6 @@ from smara.errors import InvalidInputError
 from smara.knowledge.models import Evidence, MemorySource, MemoryType, NewMemory, TypedMemory
 from smara.memory import Memory
 
-__all__ = ["CandidateChange", "CommitCandidate", "GitReport", "import_history", "warm_up"]
-
 Kind = Literal["reason", "breaking", "revert", "fix chain"]
 Outcome = Literal["added", "known", "duplicate", "refused"]
 
@@ -164,8 +162,7 @@ def files_of(root: str, shas: Sequence[str]) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for start in range(0, len(shas), _AT_ONCE):
         some = (f"--format={_RECORD}%H{_FIELD}", *shas[start : start + _AT_ONCE], "--")
-        text = _git(root, *_LOG, *_NAMES_OF_FILES, *some) or ""
-        for record in text.split(_RECORD)[1:]:
+        for record in (_git(root, *_LOG, *_NAMES_OF_FILES, *some) or "").split(_RECORD)[1:]:
             sha, _, rest = record.partition(_FIELD)
             names = [name.lstrip("\n") for name in rest.split("\0")]
             found[sha] = tuple(name for name in names if name and "\ufffd" not in name)
@@ -403,9 +400,10 @@ def find_candidates(
     files = files_of(report.root, list(dict.fromkeys(shas)))
     present = Present(present_files(report.root, head))
     candidates = []
-    rules = [each.sha for each in statements if each.kind in ("reason", "breaking")]
     shares = standing_shares(
-        report.root, rules, lambda path: present.find(path) if is_code(path) else None
+        report.root,
+        [each.sha for each in statements if each.kind in ("reason", "breaking")],
+        lambda path: present.find(path) if is_code(path) else None,
     )
     for candidate in [*statements, *chains_of(fixes, files)]:
         here, why_not = about(candidate.files or files.get(candidate.sha, ()), present)

@@ -118,12 +118,11 @@ def transcripts_of(memory: Memory, files: Sequence[str] = ()) -> list[tuple[str,
 
     ``files`` are more transcripts, such as those outside the agents' folders.
     """
-    found = [
+    return [
         (each.path, each.format, each.only)
         for each in find(tuple(TRANSCRIPTS), Here(os.getcwd()), everywhere=True)[0]
         if is_id(each.session_id) and memory.threads.find(each.session_id) is not None
-    ]
-    return found + [(path, sniff(path), None) for path in (expand(files) if files else ())]
+    ] + [(path, sniff(path), None) for path in (expand(files) if files else ())]
 
 
 def import_order(paths: Iterable[str | os.PathLike[str]]) -> list[str | os.PathLike[str]]:
@@ -315,9 +314,8 @@ class Importer:
             return
         # Without a title as yet: a file may tell a better one further on, and a thread keeps its
         # first.
-        untitled = replace(thread, title=None)
         appended = self._memory.messages.append_batch(
-            untitled, fresh, may_differ=True, compact=False
+            replace(thread, title=None), fresh, may_differ=True, compact=False
         )
         self._report.stored += appended.stored
         if not self._has_texts:
@@ -354,8 +352,9 @@ class Importer:
             content = "\n".join(part.text for part in content) if is_text else ""
         words = (message.role, content.strip())
         if not hooked[words]:
-            erased = self._memory.internals.intake.erased
-            return bool(erased("said", ["\0".join((thread_id, *words))]))
+            return bool(
+                self._memory.internals.intake.erased("said", ["\0".join((thread_id, *words))])
+            )
         hooked[words] -= 1  # what was said twice was told twice
         return True
 
@@ -395,11 +394,11 @@ def expand(paths: Iterable[str]) -> list[str]:
             continue
         inside = [each for each in walk(Path(path)) if is_transcript(each)]
         if not inside:
-            message = (
+            raise InvalidInputError(
                 f"{path} is a folder without transcripts of agents. Name the files "
-                "themselves: FOLDER/*.jsonl"
+                "themselves: FOLDER/*.jsonl",
+                path=path,
             )
-            raise InvalidInputError(message, path=path)
         files += [
             str(each) for each in sorted(inside, key=lambda each: (-written_at(each), str(each)))
         ]

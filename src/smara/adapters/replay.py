@@ -119,8 +119,9 @@ class _ThreadEvents:
             use_id = part.call_id or ""
             if part.type == "tool_call":
                 tool = tool_name(part.name or "")
-                arguments = part.arguments if isinstance(part.arguments, dict) else {}
-                given = tool_arguments(tool, arguments)
+                given = tool_arguments(
+                    tool, part.arguments if isinstance(part.arguments, dict) else {}
+                )
                 if use_id:
                     self._calls[use_id] = (tool, given, self._at_ms)
                 key = event_key(self.session_id, "tool_pre", use_id) if use_id else ""
@@ -286,8 +287,9 @@ class Learner:
         pending, self._pending = self._pending, []
         for session_id, events in by_session(pending).items():
             try:
-                fresh = self._memory.internals.intake.fresh(events)
-                done, rest = end_at_silences(self._memory, session_id, fresh)
+                done, rest = end_at_silences(
+                    self._memory, session_id, self._memory.internals.intake.fresh(events)
+                )
                 done.events += self._memory.behavior.observe_batch(rest).taken
             except SmaraError as error:
                 self._trouble(session_id, error)
@@ -333,9 +335,8 @@ class Learner:
         try:
             known = self._memory.behavior.session(first.session_id, is_whole=True)
         except NotFoundError:
-            count = sum(each.is_new for each in self._sessions.values())
             is_too_much = (
-                count >= self._most_sessions
+                sum(each.is_new for each in self._sessions.values()) >= self._most_sessions
                 or self.learned.events + len(self._pending) >= self._most_events
             )
             return _Watched(is_left_out=is_too_much, is_new=not is_too_much)

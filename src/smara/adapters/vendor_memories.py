@@ -34,9 +34,6 @@ from smara.errors import InvalidInputError
 from smara.knowledge.models import MemoryType
 from smara.memory import Memory
 
-__all__ = ["VENDORS", "Vendor", "import_vendor_memories"]
-
-
 Vendor = Literal["claude", "codex", "gemini", "goose"]
 VENDORS: tuple[Vendor, ...] = get_args(Vendor)
 MOST_FILES = 2_000
@@ -92,8 +89,9 @@ def _find_codex(here: Here) -> Iterator[NotesFolder]:
     # MEMORY.md is made from.
     handbook = home / "MEMORY.md"
     files = (str(handbook),) if handbook.is_file() else ()
-    added = _notes(home / "extensions" / "ad_hoc" / "notes")
-    yield NotesFolder("codex", _real(home), (*files, *added))
+    yield NotesFolder(
+        "codex", _real(home), (*files, *_notes(home / "extensions" / "ad_hoc" / "notes"))
+    )
 
 
 def _find_gemini(here: Here) -> Iterator[NotesFolder]:
@@ -205,8 +203,9 @@ def _blank_other_folders(lines: list[str], belongs_here: BelongsHere) -> list[Le
         if any(map(belongs_here, folders)):
             lines[start:end] = _without_bookkeeping(block)
             continue
-        silence = "it does not say which folder it is about"
-        why = "it is about another folder" if folders else silence
+        why = (
+            "it is about another folder" if folders else "it does not say which folder it is about"
+        )
         first = next((line for line in block if line.strip("- ")), "")
         left_out.append(LeftOut(start + 1, why, first[:80]))
         lines[start:end] = [""] * (end - start)
@@ -291,8 +290,9 @@ def import_vendor_memories(
         except InvalidInputError as error:
             gathered.unreadable.append((name, error.message))
         else:
-            file = InstructionFile(name, place, vendor, is_personal=True)
-            gathered.read.append(Read(file, parsed))
+            gathered.read.append(
+                Read(InstructionFile(name, place, vendor, is_personal=True), parsed)
+            )
         if progress:
             progress(done, len(files))
     return InstructionImport(memory, gathered, is_dry_run=is_dry_run, actor=actor).run()

@@ -164,8 +164,7 @@ def read_tracker(
             issues[key] = newer
             if older is not newer:
                 what = "the same as" if older[1] == newer[1] else "older than"
-                repeat = f"{older[1]['id']} is {what} in line {newer[0]}"
-                report.repeated.append((older[0], repeat))
+                report.repeated.append((older[0], f"{older[1]['id']} is {what} in line {newer[0]}"))
         report.redacted += secrets
     report.issues = len(issues)
     if report.lines and not issues and not others:

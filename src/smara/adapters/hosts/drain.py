@@ -232,8 +232,9 @@ def _divide(
             done.folders[cwd] = (project, agents)
         for event in file.events:
             if event.kind == "instructions" and event.tool_input.get("file_path"):
-                path = os.path.join(event.cwd, str(event.tool_input["file_path"]))
-                done.loaded.setdefault(cwd, {}).setdefault(event.agent, set()).add(path)
+                done.loaded.setdefault(cwd, {}).setdefault(event.agent, set()).add(
+                    os.path.join(event.cwd, str(event.tool_input["file_path"]))
+                )
     return groups
 
 

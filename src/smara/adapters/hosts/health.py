@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from smara.actions.intake import MOST_ATTEMPTS
 from smara.actions.models import HostContact, Job
-from smara.adapters.host import Setup, is_own_hook
+from smara.adapters.host import is_own_hook
 from smara.adapters.host_specs import host_named
 from smara.adapters.hosts import brief
 from smara.adapters.hosts.setup import FoundHost, SetupJournal, find_hosts, program, targets_of
@@ -26,6 +26,7 @@ from smara.core.startup.regex import regex
 from smara.doctor import Finding
 from smara.errors import SmaraError
 from smara.memory import open_memory
+from smara.texts import age
 
 OLD_EVENT_MS = 2 * 3_600_000
 SILENT_HOST_MS = 14 * 86_400_000
@@ -122,7 +123,7 @@ def _host_findings(
             "/plugin.",
         )
     version = _version(host.program)
-    deaf = _setup_of(host).deaf_version
+    deaf = host.setup.deaf_version
     if version and deaf and tuple(map(int, version.split(".")[:3])) <= deaf:
         yield Finding(
             f"{host.agent} version",
@@ -141,7 +142,7 @@ def _heard_finding(
         paths = [
             targets_of(host.agent, reach, root, program=program())[0].path for reach in host.set_up
         ]
-        untrusted = _setup_of(host).untrusted(host.folder, paths)
+        untrusted = host.setup.untrusted(host.folder, paths)
         if untrusted:
             return Finding(
                 check,
@@ -198,7 +199,7 @@ def _registration_findings(check: str, host: FoundHost, root: str) -> Iterator[F
                     )
                     return
                 timeout = entry.get("timeout", entry.get("timeoutSec"))
-                in_ms = _setup_of(host).is_timeout_in_ms
+                in_ms = host.setup.is_timeout_in_ms
                 if timeout is None:
                     reason = "has no timeout"
                 elif (
@@ -218,12 +219,6 @@ def _registration_findings(check: str, host: FoundHost, root: str) -> Iterator[F
                     advice=f"Run `smara setup {host.agent}` again.",
                 )
                 return
-
-
-def _setup_of(host: FoundHost) -> Setup:
-    setup = host_named(host.agent).setup
-    assert setup is not None  # noqa: S101 - only hosts that can be set up are found
-    return setup
 
 
 def _brief_findings(spool: str, root: str) -> Iterator[Finding]:
@@ -247,15 +242,16 @@ def _brief_findings(spool: str, root: str) -> Iterator[Finding]:
             f"A session of {agent} starts with {start['tokens']:,} tokens; "
             f"{len(words['tools']):,} things to say later."
         )
-        if len(start["text"]) > most:
-            yield Finding(
+        yield (
+            Finding(
                 "brief",
                 "warning",
                 f"{text} The host cuts it at {most:,} characters.",
                 advice="Review what is known.",
             )
-        else:
-            yield Finding("brief", "ok", text)
+            if len(start["text"]) > most
+            else Finding("brief", "ok", text)
+        )
 
 
 def _spool_findings(spool: str, now_ms: int) -> Iterator[Finding]:
@@ -310,8 +306,4 @@ def _version(host: str | None) -> str | None:
 
 
 def _age(milliseconds: int) -> str:
-    for size, unit in ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute")):
-        if milliseconds >= size:
-            count = milliseconds // size
-            return f"{count} {unit}{'s' if count > 1 else ''}"
-    return "less than a minute"
+    return age(milliseconds / 1000) or "less than a minute"

@@ -102,8 +102,9 @@ def _event(
     elif kind == "task":
         parts = (_text(payload, (name,)) for name in ("task_subject", "task_description"))
         text = "\n".join(filter(None, parts))
-        names = ("task_id", "todos", "teammate_name")
-        about = {name: payload[name] for name in names if name in payload}
+        about = {
+            name: payload[name] for name in ("task_id", "todos", "teammate_name") if name in payload
+        }
     error = _first(payload, fields.error)
     if error in (None, "", {}):
         error = "" if kind in ("tool_fail", "turn_fail") else None

@@ -45,16 +45,16 @@ def safe(payload: bytes, most_bytes: int) -> bytes:
 
 def shortened(value: Any, longest: int) -> Any:
     """Return the value with every long text cut in its middle."""
-    if isinstance(value, str):
-        if len(value) <= longest:
+    match value:
+        case str() if len(value) > longest:
+            half = longest // 2
+            return value[:half] + _CUT.format(len(value) - 2 * half) + value[-half:]
+        case dict():
+            return {name: shortened(each, longest) for name, each in value.items()}
+        case list():
+            return [shortened(each, longest) for each in value]
+        case _:
             return value
-        half = longest // 2
-        return value[:half] + _CUT.format(len(value) - 2 * half) + value[-half:]
-    if isinstance(value, dict):
-        return {name: shortened(each, longest) for name, each in value.items()}
-    if isinstance(value, list):
-        return [shortened(each, longest) for each in value]
-    return value
 
 
 def _dump(value: Any) -> bytes:

@@ -498,8 +498,9 @@ def _stands(head: Mapping[str, Any], injection: Mapping[str, Any] | None = None)
             return False
         if cited is None:
             return not has_changed(look, MEMORIES, head["marks"])
-        ids = [item["id"] for item in cited if item["kind"] == "memory"]
-        return are_memories_unchanged(look, ids, head["marks"])
+        return are_memories_unchanged(
+            look, [item["id"] for item in cited if item["kind"] == "memory"], head["marks"]
+        )
 
 
 def call_of(
@@ -548,8 +549,9 @@ def hearer_of(payload: Mapping[str, Any]) -> str:
 def folder_of(payload: Mapping[str, Any]) -> str:
     """Return the folder in which a host works."""
     roots = payload.get("workspace_roots")
-    named = _text(payload, "cwd")
-    return named or (str(roots[0]) if isinstance(roots, list) and roots else os.getcwd())
+    return _text(payload, "cwd") or (
+        str(roots[0]) if isinstance(roots, list) and roots else os.getcwd()
+    )
 
 
 def _text(payload: Mapping[str, Any], field: str) -> str:

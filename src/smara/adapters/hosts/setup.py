@@ -20,7 +20,7 @@ from typing import Literal, get_args
 from zlib import crc32
 
 from smara.adapters import jsonc
-from smara.adapters.host import Block, Reach, SetupTarget
+from smara.adapters.host import Block, Reach, Setup, SetupTarget
 from smara.adapters.host_specs import HOSTS, host_named
 from smara.core.files import make_private, read_regular
 from smara.core.git import find_repository, git_text
@@ -350,6 +350,7 @@ class FoundHost:
 
     agent: str
     name: str
+    setup: Setup
     program: str | None
     """Where its program is; ``None`` when only its folder was found."""
     folder: str
@@ -387,7 +388,8 @@ def find_hosts(root: str, journal: SetupJournal) -> list[FoundHost]:
             FoundHost(
                 host.name,
                 host.title,
-                path,
+                host.setup,
+                program=path,
                 folder=folder,
                 set_up=tuple(reaches),
                 has_plugin=host.setup.has_plugin(folder, root),

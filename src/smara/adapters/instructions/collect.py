@@ -57,9 +57,8 @@ def find_instructions(root: str | os.PathLike[str]) -> list[InstructionFile]:
                 # A link may lead out of the repository: what is there is not the repository's.
                 if os.path.isfile(place) and Path(place).is_relative_to(base):
                     relative = path.relative_to(base).as_posix()
-                    is_personal = ".local." in path.name
                     file = InstructionFile(
-                        relative, place, host, folder=about, is_personal=is_personal
+                        relative, place, host, folder=about, is_personal=".local." in path.name
                     )
                     files.setdefault(place, file)
     return list(files.values())

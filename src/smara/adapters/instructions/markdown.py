@@ -128,23 +128,26 @@ def text_of(node: SyntaxTreeNode) -> str:
 
 
 def _take(node: SyntaxTreeNode, lines: list[str]) -> None:
-    if node.type in ("softbreak", "hardbreak"):
-        lines.append("")
-    elif node.type == "code_inline":
-        fence = "``" if "`" in node.content else "`"
-        lines[-1] += f"{fence}{node.content}{fence}"
-    elif node.type in ("text", "text_special", "image"):
-        lines[-1] += node.content
-    elif node.type != "html_inline":
-        before = len(lines[-1])
-        for child in node.children:
-            _take(child, lines)
-        # A link has its address behind its words where the words do not say it.
-        address = str(node.attrs.get("href", "")) if node.type == "link" else ""
-        words = lines[-1][before:].strip("`").removeprefix("@")
-        is_own = address.startswith(("#", "mailto:"))
-        if address and not is_own and words not in (address, address.partition("://")[2]):
-            lines[-1] += f" ({address})"
+    match node.type:
+        case "html_inline":
+            return
+        case "softbreak" | "hardbreak":
+            lines.append("")
+        case "code_inline":
+            fence = "``" if "`" in node.content else "`"
+            lines[-1] += f"{fence}{node.content}{fence}"
+        case "text" | "text_special" | "image":
+            lines[-1] += node.content
+        case _:
+            before = len(lines[-1])
+            for child in node.children:
+                _take(child, lines)
+            # A link has its address behind its words where the words do not say it.
+            address = str(node.attrs.get("href", "")) if node.type == "link" else ""
+            words = lines[-1][before:].strip("`").removeprefix("@")
+            is_own = address.startswith(("#", "mailto:"))
+            if address and not is_own and words not in (address, address.partition("://")[2]):
+                lines[-1] += f" ({address})"
 
 
 _SENTENCE_END = regex(r"[.!?:;。!?][)\"”`]?$")
@@ -296,8 +299,7 @@ def pieces(lines: Sequence[str]) -> list[tuple[int, int, str]]:
         return []
     begin = all(_BEGINS.match(line) for _, line in filled)
     ended = [bool(_SENTENCE_END.search(line)) for _, line in filled]
-    are_rules = len(filled) > 1 and begin and (all(ended[:-1]) or not any(ended))
-    if are_rules:
+    if len(filled) > 1 and begin and (all(ended[:-1]) or not any(ended)):
         return [(at, at, line) for at, line in filled]
     return [(filled[0][0], filled[-1][0], " ".join(line for _, line in filled))]
 

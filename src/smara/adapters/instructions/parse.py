@@ -121,11 +121,10 @@ def read_head(lines: list[str]) -> RuleHead:
         elif line.strip() and line[:1].isspace():
             current.append(_plain(line))
     globs = tuple(glob for name in _GLOBS for each in values.get(name, ()) for glob in _split(each))
-    always = " ".join(values.get("alwaysapply", ())).lower()
     return RuleHead(
         " ".join(values.get("description", ())),
         tuple(dict.fromkeys(globs)),
-        always == "true" or not globs,
+        " ".join(values.get("alwaysapply", ())).lower() == "true" or not globs,
         lines=end + 1,
     )
 
@@ -181,8 +180,7 @@ def parse_instructions(text: str) -> Parsed:
     lines = _LINE_ENDS.sub("\n", text.removeprefix("\ufeff")).split("\n")
     head = read_head(lines)
     # Blanked, not cut: every line keeps its number.
-    body = "\n".join([""] * head.lines + lines[head.lines :])
-    lines = _without_own_blocks(body).split("\n")
+    lines = _without_own_blocks("\n".join([""] * head.lines + lines[head.lines :])).split("\n")
     references: dict[str, FileReference] = {}
     is_code = False
     for at, line in enumerate(lines):
@@ -271,24 +269,24 @@ class _MarkdownReader:
         if node.type in markdown.CODE:
             self._code(node, lead, led_by, attach=attach)
             return attach or led_by is not None
-        if is_list:
-            self._list(node, lead, led_by)
-        elif node.type == "table":
-            self._table(node, lead)
-        elif node.type == "blockquote":
-            before = self._marks
-            first = (
-                text_of(node.children[0].children[0])
-                if node.children and node.children[0].type == "paragraph"
-                else ""
-            )
-            notice = _NOTICE.match(first)
-            kind = notice[1].lower() if notice else ""
-            self._marks = (*before, "warning" if kind in _WARNINGS else "note")
-            self._blocks(node.children, lead)
-            self._marks = before
-        elif node.type == "html_block":
-            self._html(node, lead)
+        match node.type:
+            case "bullet_list" | "ordered_list":
+                self._list(node, lead, led_by)
+            case "table":
+                self._table(node, lead)
+            case "html_block":
+                self._html(node)
+            case "blockquote":
+                before = self._marks
+                notice = _NOTICE.match(
+                    text_of(node.children[0].children[0])
+                    if node.children and node.children[0].type == "paragraph"
+                    else ""
+                )
+                kind = notice[1].lower() if notice else ""
+                self._marks = (*before, "warning" if kind in _WARNINGS else "note")
+                self._blocks(node.children, lead)
+                self._marks = before
         return is_list
 
     def _paragraph(self, node: SyntaxTreeNode, lead: str) -> bool:
@@ -379,7 +377,7 @@ class _MarkdownReader:
                 about = lead or (self._title() if is_short else "")
                 self._say(text, line, line, lead=about, marks=("row",))
 
-    def _html(self, node: SyntaxTreeNode, lead: str) -> None:
+    def _html(self, node: SyntaxTreeNode) -> None:
         """A block of HTML: what is hidden in comments is left out, words between tags are read."""
         # A comment is not shown to whoever reads the page: nothing that nobody sees becomes a
         # memory.

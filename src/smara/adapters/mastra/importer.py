@@ -138,8 +138,9 @@ class _MastraImport:
         for thread, _ in self._threads.values():
             if not report.is_dry_run:
                 with self._refusing(thread.id):
-                    owner = thread.resource_id or self._resource_id
-                    self._memory.threads.put(replace(thread, resource_id=owner))
+                    self._memory.threads.put(
+                        replace(thread, resource_id=thread.resource_id or self._resource_id)
+                    )
         for row in self._read(RESOURCES):
             if (page := self._rows.page(row)) is not None:
                 with self._refusing(f"resource {page[0]}"):
@@ -194,8 +195,7 @@ class _MastraImport:
             thread = self._threads[thread_id].thread
         else:
             thread = NewThread(thread_id, resource_id, metadata={"importedFrom": "mastra"})
-        owner = thread.resource_id or resource_id or self._resource_id
-        thread = replace(thread, resource_id=owner)
+        thread = replace(thread, resource_id=thread.resource_id or resource_id or self._resource_id)
         self._seen.add(thread_id)
         if self._sizes[0] != thread_id:
             is_here = self._memory.threads.find(thread_id) is not None

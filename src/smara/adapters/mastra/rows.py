@@ -120,40 +120,41 @@ def _read(blocks: list[Any]) -> Content:
 
 def _parts(kind: str, block: Any) -> tuple[Part, ...]:
     fields = mapping_in(block)
-    if kind == "tool-invocation":
-        return _invocation(mapping_in(fields.get("toolInvocation")) or fields)
-    if kind == "dynamic-tool" or (
-        kind.startswith("tool-") and "toolCallId" in fields and "state" in fields
-    ):
-        return _invocation(
-            {**fields, "toolName": fields.get("toolName") or kind.removeprefix("tool-")}
-        )
-    if kind == "tool-call":
-        return _invocation({**fields, "state": "call"})
-    if kind == "tool-result":
-        result = _invocation({**fields, "state": "result"})[-1]
-        return (replace(result, is_error=fields.get("isError") is True),)
-    if kind in ("reasoning", "redacted-reasoning"):
-        details = map(mapping_in, list_in(fields.get("details")))
-        words = first_text(fields, "reasoning", "text") or "\n".join(
-            text for each in details if (text := text_in(each.get("text")))
-        )
-        return (Part("reasoning", words),) if words.strip() else ()
-    if kind in ("file", "image"):
-        return (_attachment(fields, "image" if kind == "image" else "file"),)
-    if kind in ("source", "source-url", "source-document"):
-        source = mapping_in(fields.get("source")) or fields
-        return (
-            Part(
-                "file",
-                name=first_text(source, "title", "filename") or None,
-                uri=first_text(source, "url") or None,
-                media_type=first_text(source, "mediaType") or None,
-            ),
-        )
-    if kind.startswith("data-"):
-        return (Part("text", f"[{kind}] {_words(fields.get('data'))}".strip()),)
-    return parts_of([block])
+    is_call = kind.startswith("tool-") and "toolCallId" in fields and "state" in fields
+    match kind:
+        case "tool-invocation":
+            return _invocation(mapping_in(fields.get("toolInvocation")) or fields)
+        case _ if kind == "dynamic-tool" or is_call:
+            name = fields.get("toolName") or kind.removeprefix("tool-")
+            return _invocation({**fields, "toolName": name})
+        case "tool-call":
+            return _invocation({**fields, "state": "call"})
+        case "tool-result":
+            result = _invocation({**fields, "state": "result"})[-1]
+            return (replace(result, is_error=fields.get("isError") is True),)
+        case "reasoning" | "redacted-reasoning":
+            words = first_text(fields, "reasoning", "text") or "\n".join(
+                text
+                for each in map(mapping_in, list_in(fields.get("details")))
+                if (text := text_in(each.get("text")))
+            )
+            return (Part("reasoning", words),) if words.strip() else ()
+        case "file" | "image":
+            return (_attachment(fields, kind),)
+        case "source" | "source-url" | "source-document":
+            source = mapping_in(fields.get("source")) or fields
+            return (
+                Part(
+                    "file",
+                    name=first_text(source, "title", "filename") or None,
+                    uri=first_text(source, "url") or None,
+                    media_type=first_text(source, "mediaType") or None,
+                ),
+            )
+        case _ if kind.startswith("data-"):
+            return (Part("text", f"[{kind}] {_words(fields.get('data'))}".strip()),)
+        case _:
+            return parts_of([block])
 
 
 def _invocation(call: Mapping[str, Any]) -> tuple[Part, ...]:

@@ -145,8 +145,7 @@ class FileSource(MastraSource):
             columns = ", ".join(
                 _AS_BYTES.format(name.replace('"', '""')) for name in self._columns(table)
             )
-            as_bytes = self._typed(f"SELECT {columns} FROM ({statement})")
-            yield from islice(as_bytes, rows_read, None)
+            yield from islice(self._typed(f"SELECT {columns} FROM ({statement})"), rows_read, None)
 
     def _typed(self, statement: str, values: tuple[Any, ...] = ()) -> Iterator[Row]:
         import apsw

@@ -16,15 +16,12 @@ from typing import Any
 
 from smara.adapters.blocks import parts_of, text_parts, usage_of, words_of
 from smara.adapters.lines import JsonLine, list_in, mapping_in, milliseconds, text_in
-from smara.adapters.readers.transcript import Transcript
-from smara.adapters.records import Counted, Record, bounded_id, has_content, shorten_title
+from smara.adapters.readers.transcript import Pending, Transcript
+from smara.adapters.records import Record, bounded_id, has_content, shorten_title
 from smara.core.memory_block import OPENING, without_memory_blocks
-from smara.core.startup.record import dataclass, replace
+from smara.core.startup.record import replace
 from smara.core.startup.regex import re, regex
 from smara.messages.models import NewThread, Part, Role, ThreadKind
-
-__all__ = ["ClaudeTranscript", "read_transcript"]
-
 
 MAX_WAITING = 256
 MAX_OUTPUT_CHARS = 1_000_000
@@ -97,19 +94,6 @@ _TITLES = {
 }
 
 
-@dataclass(slots=True)
-class PendingRecord:
-    """A record that waits, with all it needs to become a message."""
-
-    entry: JsonLine
-    thread_id: str
-    role: Role
-    part: Part
-    kind: str
-    created_at: int | None
-    is_taken_up: bool = False
-
-
 def join_windows(older: str, newer: str) -> str:
     """Join two views of scrolling output: "ab", "bc" → "abc"."""
     overlap = older.rfind(newer[:_OVERLAP_CHARS])
@@ -138,8 +122,8 @@ class ClaudeTranscript(Transcript):
         self._waiting_titles: dict[str, str] = {}  # summaries by the record that they end at
         self._roots: dict[str, str] = {}
         self._last_root = "unnamed"
-        self._queued: list[PendingRecord] = []  # prompts that have no record yet
-        self._running: dict[str, PendingRecord] = {}  # the latest output of calls without a result
+        self._queued: list[Pending] = []  # prompts that have no record yet
+        self._running: dict[str, Pending] = {}  # the latest output of calls without a result
         self._last_facts: dict[tuple[str, str], Any] = {}
         self._readers: dict[str, Callable[[JsonLine], Iterator[Record]]] = {
             "user": self._read_user,
@@ -154,7 +138,7 @@ class ClaudeTranscript(Transcript):
     def take(self, entry: JsonLine) -> Iterator[Record]:
         kind = text_in(entry.value.get("type"))
         if kind in _BOOKKEEPING:
-            yield Counted(entry.line, kind, _BOOKKEEPING[kind])
+            yield self.count(entry, kind, _BOOKKEEPING[kind])
         else:
             yield from self._readers.get(kind, self._read_unknown)(entry)
 
@@ -173,9 +157,10 @@ class ClaudeTranscript(Transcript):
             call_id = part.call_id or ""
             if part.type == "tool_result" and call_id in self._running:
                 waiting = self._running.pop(call_id)
-                is_repeated = _has_all(part.text, waiting.part.text)
-                reason = "output of a running command, contained in its result"
-                yield _count_output(waiting, reason) if is_repeated else self._keep_waiting(waiting)
+                if _has_all(part.text, waiting.part.text):
+                    yield self._count_output(waiting, "contained in its result")
+                else:
+                    yield self._keep_waiting(waiting)
         if role == "user" and words.strip():
             thread = self._rank_title(thread.id, words, FROM_PROMPT)
         metadata: dict[str, Any] = {}
@@ -189,7 +174,7 @@ class ClaudeTranscript(Transcript):
 
     def _read_assistant(self, entry: JsonLine) -> Iterator[Record]:
         # Prompts that left the queue were read by the model without a record of their own.
-        for waiting in [each for each in self._queued if each.is_taken_up]:
+        for waiting in [each for each in self._queued if each.is_due]:
             self._queued.remove(waiting)
             yield self._keep_waiting(waiting)
         thread = self._place(entry)
@@ -212,8 +197,7 @@ class ClaudeTranscript(Transcript):
             usage = usage_of(message.get("usage"), TOKEN_COUNTS)
             if self._is_news(thread.id, "usage", (metadata["message_id"], usage)):
                 metadata["usage"] = usage
-        role: Role = "system" if kind else "assistant"
-        yield self._keep(entry, role, parts, thread=thread, **metadata)
+        yield self._keep(entry, "system" if kind else "assistant", parts, thread=thread, **metadata)
 
     def _read_system(self, entry: JsonLine) -> Iterator[Record]:
         record = entry.value
@@ -221,27 +205,27 @@ class ClaudeTranscript(Transcript):
         subtype = text_in(record.get("subtype")) or "notice"
         metadata: dict[str, Any] = {"kind": subtype}
         words = words_of(record.get("content"))
-        if subtype == "compact_boundary":
-            facts = mapping_in(record.get("compactMetadata"))
-            tokens = facts.get("preTokens")
-            metadata = {
-                "kind": "compaction",
-                "trigger": text_in(facts.get("trigger")),
-                "pre_tokens": tokens if isinstance(tokens, int) else None,
-                "parent": text_in(record.get("logicalParentUuid")),
-            }
-            words = words or "Conversation compacted"
-        elif subtype == "local_command":
-            metadata["kind"] = program_kind(words) or subtype
-        elif subtype == "stop_hook_summary":
-            words = words or words_of([record.get("hookErrors"), record.get("stopReason")])
-        else:
-            words = words or words_of(record.get("error"))
+        match subtype:
+            case "compact_boundary":
+                facts = mapping_in(record.get("compactMetadata"))
+                tokens = facts.get("preTokens")
+                metadata = {
+                    "kind": "compaction",
+                    "trigger": text_in(facts.get("trigger")),
+                    "pre_tokens": tokens if isinstance(tokens, int) else None,
+                    "parent": text_in(record.get("logicalParentUuid")),
+                }
+                words = words or "Conversation compacted"
+            case "local_command":
+                metadata["kind"] = program_kind(words) or subtype
+            case "stop_hook_summary":
+                words = words or words_of([record.get("hookErrors"), record.get("stopReason")])
+            case _:
+                words = words or words_of(record.get("error"))
         if words.strip():
             yield self._keep(entry, "system", text_parts(words), thread=thread, **metadata)
         else:
-            reason = "a notice of the program without words"
-            yield Counted(entry.line, f"system/{subtype}"[:100], reason)
+            yield self.count(entry, f"system/{subtype}", "a notice of the program without words")
 
     def _read_progress(self, entry: JsonLine) -> Iterator[Record]:
         data = mapping_in(entry.value.get("data"))
@@ -257,20 +241,21 @@ class ClaudeTranscript(Transcript):
             record = {**around, **inner, "isSidechain": True, "agentId": agent_id}
             thread = self.thread_of(record, milliseconds(record.get("timestamp")))
             if call_id and "call_id" not in thread.metadata:
-                metadata = {**thread.metadata, "call_id": call_id}
-                self._threads[thread.id] = replace(thread, metadata=metadata)
+                self._threads[thread.id] = replace(
+                    thread, metadata={**thread.metadata, "call_id": call_id}
+                )
             read = self._read_user if inner["type"] == "user" else self._read_assistant
             yield from read(replace(entry, value=record))
         elif kind == "bash_progress" and output.strip():
             thread = self._place(entry)
             name = self.tool_names.get(call_id)
-            newer = PendingRecord(
+            newer = Pending(
                 entry,
-                thread.id,
                 "tool",
-                part=Part("tool_result", output, name=name, call_id=call_id or None),
+                Part("tool_result", output, name=name, call_id=call_id or None),
                 kind="running_output",
                 created_at=self.at,
+                thread_id=thread.id,
             )
             older = self._running.pop(call_id, None)
             self._running[call_id] = newer
@@ -281,13 +266,12 @@ class ClaudeTranscript(Transcript):
                 yield self._keep_waiting(older)
             elif older is not None:
                 newer.part = replace(newer.part, text=joined)
-                reason = "output of a running command, continued by a later record"
-                yield _count_output(older, reason)
+                yield self._count_output(older, "continued by a later record")
         else:
             reason = _PROGRESS.get(
                 kind, "the progress of a tool; its result is a record of its own"
             )
-            yield Counted(entry.line, f"progress/{kind}"[:100], reason)
+            yield self.count(entry, f"progress/{kind}", reason)
 
     def _read_queue(self, entry: JsonLine) -> Iterator[Record]:
         thread = self._place(entry)
@@ -296,13 +280,13 @@ class ClaudeTranscript(Transcript):
         if operation == "enqueue" and words.strip():
             kind = program_kind(words)
             self._queued.append(
-                PendingRecord(
+                Pending(
                     entry,
-                    thread.id,
                     "system" if kind else "user",
-                    part=Part("text", words),
+                    Part("text", words),
                     kind=kind or "queued_prompt",
                     created_at=self.at,
+                    thread_id=thread.id,
                 )
             )
             if len(self._queued) > MAX_WAITING:
@@ -312,11 +296,11 @@ class ClaudeTranscript(Transcript):
             # A prompt left the queue during a turn; without words, the newest of a person.
             for waiting in reversed(self._queued):
                 is_meant = waiting.part.text == words if words else waiting.role == "user"
-                if is_meant and not waiting.is_taken_up:
-                    waiting.is_taken_up = True
+                if is_meant and not waiting.is_due:
+                    waiting.is_due = True
                     break
-        reason = "how the queue of prompts changed; no words"
-        yield Counted(entry.line, f"queue-operation/{operation}"[:100], reason)
+        kind = f"queue-operation/{operation}"
+        yield self.count(entry, kind, "how the queue of prompts changed; no words")
 
     def _read_attachment(self, entry: JsonLine) -> Iterator[Record]:
         thread = self._place(entry)
@@ -340,21 +324,21 @@ class ClaudeTranscript(Transcript):
         else:
             silence = "an attachment without words"
             reason = "what memory told the agent itself" if words.strip() else silence
-            yield Counted(entry.line, f"attachment/{kind}"[:100], reason)
+            yield self.count(entry, f"attachment/{kind}", reason)
 
     def _read_title(self, entry: JsonLine) -> Iterator[Record]:
         kind = entry.value["type"]
         key, rank = _TITLES[kind]
         title = text_in(entry.value.get(key))
         if not title.strip():
-            yield Counted(entry.line, kind, "a title without words")
+            yield self.count(entry, kind, "a title without words")
         elif kind == "summary" and not self._threads:
             # A file may begin with summaries of other sessions; those are never claimed.
             self._waiting_titles[text_in(entry.value.get("leafUuid"))] = title
-            yield Counted(entry.line, kind, "a title for the thread of another record")
+            yield self.count(entry, kind, "a title for the thread of another record")
         else:
             thread = self._rank_title(self._place(entry).id, title, rank)
-            yield Counted(entry.line, kind, "the title of its thread", thread=thread)
+            yield self.count(entry, kind, "the title of its thread", thread)
 
     def _read_unknown(self, entry: JsonLine) -> Iterator[Record]:
         kind = text_in(entry.value.get("type"))[:60] or "without a type"
@@ -364,7 +348,7 @@ class ClaudeTranscript(Transcript):
         if has_content(parts):
             yield self._keep(entry, "system", parts, thread=self._place(entry), kind=kind)
         else:
-            yield Counted(entry.line, "unknown", f"unknown record type: {kind}")
+            yield self.count(entry, "unknown", f"unknown record type: {kind}")
 
     # What the readers share
 
@@ -444,11 +428,15 @@ class ClaudeTranscript(Transcript):
         for position, waiting in enumerate(self._queued):
             if as_typed(waiting.part.text) == words:
                 del self._queued[position]
-                reason = "queued words, kept where they were sent"
-                yield Counted(waiting.entry.line, "queue-operation/enqueue", reason)
+                kind = "queue-operation/enqueue"
+                yield self.count(waiting.entry, kind, "queued words, kept where they were sent")
                 return
 
-    def _keep_waiting(self, waiting: PendingRecord) -> Record:
+    def _count_output(self, waiting: Pending, why: str) -> Record:
+        reason = f"output of a running command, {why}"
+        return self.count(waiting.entry, "progress/bash_progress", reason)
+
+    def _keep_waiting(self, waiting: Pending) -> Record:
         now, self.at = self.at, waiting.created_at
         thread, parts = self._threads[waiting.thread_id], (waiting.part,)
         record = self._keep(waiting.entry, waiting.role, parts, thread=thread, kind=waiting.kind)
@@ -466,9 +454,7 @@ class ClaudeTranscript(Transcript):
     ) -> Record:
         if not has_content(parts):
             kind = text_in(entry.value.get("type"))[:60]
-            return Counted(
-                entry.line, kind, "nothing was said" if not parts else "only white space"
-            )
+            return self.count(entry, kind, "only white space" if parts else "nothing was said")
         unit = text_in(entry.value.get("uuid")) or self.identities.of_line(thread.id, entry.raw)
         metadata.setdefault("parent", text_in(entry.value.get("parentUuid")))
         for key, name in (("gitBranch", "git_branch"), ("cwd", "cwd")):
@@ -483,10 +469,6 @@ class ClaudeTranscript(Transcript):
         is_news = bool(self._last_facts.get((thread_id, key)) != value)
         self._last_facts[thread_id, key] = value
         return is_news
-
-
-def _count_output(waiting: PendingRecord, reason: str) -> Counted:
-    return Counted(waiting.entry.line, "progress/bash_progress", reason)
 
 
 def program_kind(text: str) -> str | None:

@@ -26,15 +26,12 @@ from smara.adapters.lines import (
     milliseconds,
     text_in,
 )
-from smara.adapters.readers.transcript import Recent, Transcript
-from smara.adapters.records import Counted, Record, bounded_id
+from smara.adapters.readers.transcript import Pending, Recent, Transcript
+from smara.adapters.records import Record, bounded_id
 from smara.core.memory_block import without_memory_blocks
 from smara.core.startup.record import dataclass, field, replace
 from smara.core.startup.regex import re, regex
 from smara.messages.models import NewThread, Part, PartType, Role, ThreadKind
-
-__all__ = ["Rollout", "read_rollout"]
-
 
 MAX_WAITING = 256
 
@@ -137,8 +134,7 @@ _PLACE = regex(r"<cwd>([^<\n]+)</cwd>|^\s*Current working directory: (.+)$", re.
 
 def place_in(text: str) -> str:
     """Return the working folder that a text names, or ""."""
-    is_context = text.lstrip().startswith("<environment_context>")
-    place = _PLACE.search(text) if is_context else None
+    place = _PLACE.search(text) if text.lstrip().startswith("<environment_context>") else None
     return (place[1] or place[2]).strip() if place else ""
 
 
@@ -165,18 +161,6 @@ def voice_of(role: str, parts: Sequence[Part], thread_kind: ThreadKind) -> tuple
     return "user", "agent_prompt" if thread_kind == "subagent" else None
 
 
-@dataclass(slots=True)
-class PendingEvent:
-    """An event that waits, with all it needs to become a message."""
-
-    entry: JsonLine
-    kind: str
-    role: Role
-    parts: tuple[Part, ...]
-    created_at: int | None
-    has_turn_ended: bool = False
-
-
 class Rollout(Transcript):
     """One session of Codex, or OpenAI's items alone, being read."""
 
@@ -191,7 +175,7 @@ class Rollout(Transcript):
         self._began_at: int | None = None
         self._own_from: int | None = None  # where a sub-agent's own records begin
         self._item_marks: set[bytes] = set()  # the texts and calls seen as items
-        self._waiting: dict[bytes, PendingEvent] = {}
+        self._waiting: dict[bytes, Pending] = {}
         self._failed: Recent[bool] = Recent()
         self._place = ""
         self._model = ""
@@ -230,11 +214,11 @@ class Rollout(Transcript):
         is_inherited = isinstance(ordinal, int) and ordinal < (self._own_from or 0)
         if is_inherited and value.get("type") != "session_meta":
             reason = "what a sub-agent was given of its parent, which has its own file"
-            yield Counted(entry.line, "inherited", reason)
+            yield self.count(entry, "inherited", reason)
         elif not isinstance(payload, dict) and not kind and not self.has_begun and "id" in value:
             yield from self._read_meta(entry, value)
         elif not isinstance(payload, dict) and not kind and "record_type" in value:
-            yield Counted(entry.line, "state", "a mark of the program without words")
+            yield self.count(entry, "state", "a mark of the program without words")
         else:
             item = payload if isinstance(payload, dict) else value
             if item is value or kind in ("response_item", "response"):
@@ -249,13 +233,13 @@ class Rollout(Transcript):
         Older versions do not say where turns end, and their files are seldom still being written.
         """
         for waiting in self._waiting.values():
-            if waiting.has_turn_ended or not self._marks_turns:
+            if waiting.is_due or not self._marks_turns:
                 yield self._keep_waiting(waiting)
             else:
                 reason = (
                     "told for the screen only, in a turn that has not ended; import again later"
                 )
-                yield Counted(waiting.entry.line, f"event_msg/{waiting.kind}"[:100], reason)
+                yield self.count(waiting.entry, f"event_msg/{waiting.kind}", reason)
 
     # What describes the session
 
@@ -303,21 +287,22 @@ class Rollout(Transcript):
             self._begin(meta)
             self._place = text_in(self.thread.metadata.get("cwd"))
             reason = "describes the session"
-        yield Counted(entry.line, "session_meta", reason)
+        yield self.count(entry, "session_meta", reason)
 
     def _read_compacted(self, entry: JsonLine, item: Mapping[str, Any]) -> Iterator[Record]:
         if parts := text_parts(text_in(item.get("message"))):
             yield self._keep(entry, item, "system", parts=parts, kind="compaction_summary")
         else:
-            yield Counted(entry.line, "compacted", "where the conversation was compacted")
+            yield self.count(entry, "compacted", "where the conversation was compacted")
 
     def _read_bookkeeping(self, entry: JsonLine, item: Mapping[str, Any]) -> Iterator[Record]:
         kind = _kind_of(entry, item)
         if kind == "turn_context":
             self._model = text_in(item.get("model")) or self._model
             self._place = text_in(item.get("cwd")) or self._place
-        reason = _BOOKKEEPING.get(kind, "a record of the program without words")
-        yield Counted(entry.line, kind[:100], reason)
+        yield self.count(
+            entry, kind, _BOOKKEEPING.get(kind, "a record of the program without words")
+        )
 
     # What was said and done
 
@@ -327,7 +312,7 @@ class Rollout(Transcript):
         texts = [part.text for part in parts if part.type == "text"]
         words = "\n".join(texts)
         if role == "system" and words.strip() and not without_memory_blocks(words).strip():
-            yield Counted(entry.line, "message/hook", "what memory told the agent itself")
+            yield self.count(entry, "message/hook", "what memory told the agent itself")
             return
         yield from self._settle({words, *texts})
         if role == "user" and words.strip():
@@ -336,8 +321,9 @@ class Rollout(Transcript):
             # The first versions say it nowhere else.
             self._place = text_in(self.thread.metadata.get("cwd")) or place_in(words)
             if self._place:
-                metadata = {**self.thread.metadata, "cwd": self._place}
-                self.thread = replace(self.thread, metadata=metadata)
+                self.thread = replace(
+                    self.thread, metadata={**self.thread.metadata, "cwd": self._place}
+                )
         yield self._keep(
             entry,
             item,
@@ -362,8 +348,9 @@ class Rollout(Transcript):
             ]
         parts = tuple(part for part in parts_of(content) if part.text.strip())
         if not parts:
-            reason = "words between agents that only the model can read"
-            yield Counted(entry.line, "agent_message", reason)
+            yield self.count(
+                entry, "agent_message", "words between agents that only the model can read"
+            )
             return
         is_prompt = self.thread.kind == "subagent"
         yield self._keep(
@@ -380,11 +367,12 @@ class Rollout(Transcript):
         blocks = (*list_in(item.get("summary")), *list_in(item.get("content")))
         texts = [text for text in map(words_of, blocks) if text.strip()]
         if not texts:
-            yield Counted(entry.line, "reasoning", "reasoning that the host withholds")
+            yield self.count(entry, "reasoning", "reasoning that the host withholds")
             return
         yield from self._settle({*texts, "\n".join(texts)})
-        parts = tuple(Part("reasoning", text) for text in texts)
-        yield self._keep(entry, item, "assistant", parts=parts)
+        yield self._keep(
+            entry, item, "assistant", parts=tuple(Part("reasoning", text) for text in texts)
+        )
 
     def _read_call(self, entry: JsonLine, item: Mapping[str, Any]) -> Iterator[Record]:
         kind = _kind_of(entry, item)
@@ -404,8 +392,9 @@ class Rollout(Transcript):
             # A server's call has its result in it.
             is_error = bool(item.get("error"))
             parts.append(Part("tool_result", words, call_id=call_id, is_error=is_error))
-        status = text_in(item.get("status"))
-        yield self._keep(entry, item, "assistant", parts=tuple(parts), status=status)
+        yield self._keep(
+            entry, item, "assistant", parts=tuple(parts), status=text_in(item.get("status"))
+        )
 
     def _read_result(self, entry: JsonLine, item: Mapping[str, Any]) -> Iterator[Record]:
         call_id = text_in(item.get("call_id"))
@@ -418,8 +407,9 @@ class Rollout(Transcript):
             call_id=call_id or None,
             is_error=output.has_failed or self._failed.pop(call_id, False),
         )
-        parts = (part, *output.placeholders)
-        yield self._keep(entry, item, "tool", parts=parts, tool_result=dict(output.facts))
+        yield self._keep(
+            entry, item, "tool", parts=(part, *output.placeholders), tool_result=dict(output.facts)
+        )
 
     def _read_image(self, entry: JsonLine, item: Mapping[str, Any]) -> Iterator[Record]:
         block = {
@@ -434,7 +424,7 @@ class Rollout(Transcript):
         if parts := text_parts(words_of(item)):
             yield self._keep(entry, item, "system", parts=parts, kind=kind[:60])
         else:
-            yield Counted(entry.line, "unknown", f"unknown record type: {kind[:60]}")
+            yield self.count(entry, "unknown", f"unknown record type: {kind[:60]}")
 
     # Events, which mostly repeat items
 
@@ -444,9 +434,9 @@ class Rollout(Transcript):
         if kind in _TURN_ENDS:
             self._marks_turns = True
             for waiting in self._waiting.values():
-                waiting.has_turn_ended = True  # no item will come
+                waiting.is_due = True  # no item will come
         if kind in _EVENT_BOOKKEEPING:
-            yield Counted(entry.line, f"event_msg/{kind}", _EVENT_BOOKKEEPING[kind])
+            yield self.count(entry, f"event_msg/{kind}", _EVENT_BOOKKEEPING[kind])
         elif kind in _SPOKEN_EVENTS:
             key, role, type_ = _SPOKEN_EVENTS[kind]
             part = Part(type_, text_in(event.get(key)))
@@ -459,7 +449,7 @@ class Rollout(Transcript):
                 part = Part("text", words)
                 yield from self._hold(entry, "plan", words, role="assistant", part=part)
             else:
-                yield _repeated(entry, f"item_completed/{type_of_item}")
+                yield self._repeated(entry, f"item_completed/{type_of_item}")
         else:
             part = Part("text", words_of(event))
             yield from self._hold(entry, kind, part.text, role="system", part=part)
@@ -492,7 +482,7 @@ class Rollout(Transcript):
             self._item_marks.add(mark)
             if mark in self._waiting:
                 waiting = self._waiting.pop(mark)
-                yield _repeated(waiting.entry, waiting.kind)
+                yield self._repeated(waiting.entry, waiting.kind)
 
     def _hold(
         self, entry: JsonLine, kind: str, mark: str, *, role: Role, part: Part
@@ -500,26 +490,27 @@ class Rollout(Transcript):
         """Hold an event until its item comes, unless it has come."""
         digest = _digest(mark)
         if not mark.strip():
-            reason = "an event of the program without words"
-            yield Counted(entry.line, f"event_msg/{kind}"[:100], reason)
+            yield self.count(entry, f"event_msg/{kind}", "an event of the program without words")
         elif digest in self._item_marks or digest in self._waiting:
-            yield _repeated(entry, kind)
+            yield self._repeated(entry, kind)
         else:
-            self._waiting[digest] = PendingEvent(
-                entry, kind, role, parts=(part,), created_at=self.at
-            )
+            self._waiting[digest] = Pending(entry, role, part, kind=kind, created_at=self.at)
             if len(self._waiting) > MAX_WAITING:
                 yield self._keep_waiting(self._waiting.pop(next(iter(self._waiting))))
 
-    def _keep_waiting(self, waiting: PendingEvent) -> Record:
+    def _repeated(self, entry: JsonLine, kind: str) -> Record:
+        reason = "told again for the screen; kept where the model read it"
+        return self.count(entry, f"event_msg/{kind}", reason)
+
+    def _keep_waiting(self, waiting: Pending) -> Record:
         role, kind = waiting.role, waiting.kind
         if role == "user":
-            role, program = voice_of("user", waiting.parts, self.thread.kind)
+            role, program = voice_of("user", (waiting.part,), self.thread.kind)
             kind = program or kind
             if role == "user":
-                self.suggest_title(waiting.parts[0].text)
+                self.suggest_title(waiting.part.text)
         now, self.at = self.at, waiting.created_at
-        record = self._keep(waiting.entry, {}, role, parts=waiting.parts, kind=kind)
+        record = self._keep(waiting.entry, {}, role, parts=(waiting.part,), kind=kind)
         self.at = now
         return record
 
@@ -548,11 +539,6 @@ class Rollout(Transcript):
             inherited=is_copied,
             **metadata,
         )
-
-
-def _repeated(entry: JsonLine, kind: str) -> Counted:
-    reason = "told again for the screen; kept where the model read it"
-    return Counted(entry.line, f"event_msg/{kind}"[:100], reason)
 
 
 def _digest(mark: str) -> bytes:

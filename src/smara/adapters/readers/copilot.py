@@ -15,12 +15,10 @@ from smara.actions.tool_output import failure_in
 from smara.adapters.blocks import first_text, parts_of, text_parts
 from smara.adapters.lines import JsonLine, given, list_in, mapping_in, milliseconds, text_in
 from smara.adapters.readers.transcript import Transcript
-from smara.adapters.records import Counted, Record, bounded_id, has_content, shorten_title
+from smara.adapters.records import Record, bounded_id, has_content, shorten_title
 from smara.core.memory_block import without_memory_blocks
 from smara.core.startup.regex import regex
 from smara.messages.models import NewThread, Part, Role
-
-__all__ = ["read_events"]
 
 # The events that are the program's own words: where these stand, and what kind of words they are.
 _TELLING = {
@@ -57,30 +55,29 @@ class _CopilotSession(Transcript):
     def take(self, entry: JsonLine) -> Iterator[Record]:
         kind, data = text_in(entry.value.get("type")), mapping_in(entry.value.get("data"))
         self.at = milliseconds(entry.value.get("timestamp")) or self.at
-        if kind in ("session.start", "session.resume"):
-            if not self.has_begun:
-                self._begin(data)
-            yield Counted(entry.line, kind, "describes the session")
-        elif kind == "session.title_changed":
-            if title := shorten_title(text_in(data.get("title"))):
-                self.thread = replace(self.thread, title=title)
-            yield Counted(entry.line, kind, "the title of the session", thread=self.thread)
-        elif kind == "user.message":
-            yield self._prompt(entry, data)
-        elif kind == "assistant.message":
-            yield from self._answer(entry, data)
-        elif (
-            kind == "tool.execution_start"
-            and text_in(data.get("toolCallId")) not in self.tool_names
-        ):
-            yield self._call(entry, self.id_of(entry), data, name=text_in(data.get("toolName")))
-        elif kind == "tool.execution_complete":
-            yield self._result(entry, data)
-        elif kind in _TELLING and (words := text_in(data.get(_TELLING[kind][0]))).strip():
-            yield self._keep(entry, "system", (Part("text", words),), kind=_TELLING[kind][1])
-        else:
-            reason = _SILENT.get(kind.partition(".")[0], "tells of the program, not of the work")
-            yield Counted(entry.line, kind[:100] or "without a type", reason)
+        match kind:
+            case "session.start" | "session.resume":
+                if not self.has_begun:
+                    self._begin(data)
+                yield self.count(entry, kind, "describes the session")
+            case "session.title_changed":
+                if title := shorten_title(text_in(data.get("title"))):
+                    self.thread = replace(self.thread, title=title)
+                yield self.count(entry, kind, "the title of the session", self.thread)
+            case "user.message":
+                yield self._prompt(entry, data)
+            case "assistant.message":
+                yield from self._answer(entry, data)
+            case "tool.execution_start" if text_in(data.get("toolCallId")) not in self.tool_names:
+                yield self._call(entry, self.id_of(entry), data, name=text_in(data.get("toolName")))
+            case "tool.execution_complete":
+                yield self._result(entry, data)
+            case _ if kind in _TELLING and (words := text_in(data.get(_TELLING[kind][0]))).strip():
+                yield self._keep(entry, "system", (Part("text", words),), kind=_TELLING[kind][1])
+            case _:
+                room = kind.partition(".")[0]
+                reason = _SILENT.get(room, "tells of the program, not of the work")
+                yield self.count(entry, kind, reason)
 
     def _begin(self, data: Mapping[str, Any]) -> None:
         context = mapping_in(data.get("context"))
@@ -134,8 +131,9 @@ class _CopilotSession(Transcript):
         if has_content(parts) or not calls:
             yield self._keep(entry, "assistant", parts, unit=stem, **metadata)
         for number, call in enumerate(calls, 1):
-            name = text_in(call.get("name"))
-            yield self._call(entry, f"{stem}:{number}", call, name=name, **metadata)
+            yield self._call(
+                entry, f"{stem}:{number}", call, name=text_in(call.get("name")), **metadata
+            )
 
     def _call(
         self, entry: JsonLine, unit: str, call: Mapping[str, Any], *, name: str, **metadata: Any
@@ -154,18 +152,18 @@ class _CopilotSession(Transcript):
         text = _GUIDANCE.sub("", without_memory_blocks(words))
         code = mapping_in(data.get("shellExecution")).get("exitCode")
         has_code = isinstance(code, int) and not isinstance(code, bool)
-        has_failed = (
-            data.get("success") is False or (has_code and code != 0) or failure_in(text) is not None
-        )
         part = Part(
             "tool_result",
             text,
             name=self.tool_names.get(call_id),
             call_id=call_id or None,
-            is_error=has_failed,
+            is_error=data.get("success") is False
+            or (has_code and code != 0)
+            or failure_in(text) is not None,
         )
-        facts = {"exit_code": code} if has_code else {}
-        return self._keep(entry, "tool", (part,), tool_result=facts)
+        return self._keep(
+            entry, "tool", (part,), tool_result={"exit_code": code} if has_code else {}
+        )
 
     def _keep(
         self,

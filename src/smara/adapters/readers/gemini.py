@@ -32,9 +32,6 @@ from smara.adapters.readers.transcript import Transcript
 from smara.adapters.records import Counted, Record, bounded_id, has_content, shorten_title
 from smara.messages.models import NewThread, Part, Role
 
-__all__ = ["project_root_of", "read_chat"]
-
-
 _MOST_BYTES = 4_000_000
 
 
@@ -50,8 +47,7 @@ def project_root_of(path: str | os.PathLike[str], candidates: Iterable[str] = ()
     if named := _read(folder / ".project_root").strip():
         return named
     registry = mapping_in(json_in(_read(folder.parent.parent / "projects.json")))
-    projects = mapping_in(registry.get("projects"))
-    for root, name in projects.items():
+    for root, name in mapping_in(registry.get("projects")).items():
         if isinstance(name, str) and folder.name in (name, _hash(root)):
             return root
     return next((root for root in candidates if _hash(root) == folder.name), "")
@@ -107,7 +103,7 @@ class _Chat(Transcript):
         value = entry.value
         is_change = isinstance(value.get("$set"), dict)
         if not is_change and isinstance(value.get("$rewindTo"), str):
-            yield Counted(entry.line, "rewind", "messages were taken back; they stay stored")
+            yield self.count(entry, "rewind", "messages were taken back; they stay stored")
         elif not is_change and "messageId" in value and "sessionId" in value:
             yield self._prompt(entry)
         elif is_change or ("sessionId" in value and "type" not in value):
@@ -119,13 +115,13 @@ class _Chat(Transcript):
                 yield from self._message(inner) if isinstance(inner, JsonLine) else (inner,)
             if not messages and is_change:
                 thread = self.thread if self._seen else None
-                yield Counted(entry.line, "change", "a change of the session", thread=thread)
+                yield self.count(entry, "change", "a change of the session", thread=thread)
             elif not messages:
-                yield Counted(entry.line, "session", "describes the session")
+                yield self.count(entry, "session", "describes the session")
         elif "type" in value or "content" in value:
             yield from self._message(entry)
         else:
-            yield Counted(entry.line, "unknown", "neither a message nor a session")
+            yield self.count(entry, "unknown", "neither a message nor a session")
 
     def _describe(self, about: Mapping[str, Any]) -> None:
         """Learn what a session says about itself."""
@@ -150,24 +146,25 @@ class _Chat(Transcript):
             self.thread = replace(self.thread, title=shorten_title(summary))
 
     def _facts(self, about: Mapping[str, Any]) -> dict[str, Any]:
-        project_hash = text_in(about.get("projectHash"))
-        return given(host=self.host, cwd=self._root, project_hash=project_hash)
+        return given(host=self.host, cwd=self._root, project_hash=text_in(about.get("projectHash")))
 
     def _prompt(self, entry: JsonLine) -> Record:
         """A line of the log of prompts; a session that has a file of its own has them there."""
         value = entry.value
         session_id = bounded_id(text_in(value.get("sessionId")) or "unnamed")
         if session_id not in self._has_chat:
-            chats = (self._folder / "chats").glob("session-*")
-            self._has_chat[session_id] = any(session_id[:8] in each.name for each in chats)
+            self._has_chat[session_id] = any(
+                session_id[:8] in each.name for each in (self._folder / "chats").glob("session-*")
+            )
         words, at = text_in(value.get("message")), milliseconds(value.get("timestamp"))
         if self._has_chat[session_id]:
-            return Counted(entry.line, "prompt", "a prompt of a chat that has its own file")
+            return self.count(entry, "prompt", "a prompt of a chat that has its own file")
         if not words.strip():
-            return Counted(entry.line, "prompt", "nothing was said")
+            return self.count(entry, "prompt", "nothing was said")
         if self.thread.id != session_id:
-            facts = {**self._facts({}), "told_by": "log"}
-            self.thread = NewThread(session_id, metadata=facts, created_at=at)
+            self.thread = NewThread(
+                session_id, metadata={**self._facts({}), "told_by": "log"}, created_at=at
+            )
             self.has_begun = True
         self.at = at or self.at
         role, kind = _voice(words)
@@ -190,7 +187,7 @@ class _Chat(Transcript):
         fresh = [record for record in records if record is not None]
         yield from fresh
         if not fresh:
-            yield Counted(entry.line, kind[:60], _AGAIN if records else "nothing was said")
+            yield self.count(entry, kind[:60], _AGAIN if records else "nothing was said")
 
     def _from_user(self, entry: JsonLine, stem: str) -> Iterator[Record | None]:
         content = parts_of(entry.value.get("content"))

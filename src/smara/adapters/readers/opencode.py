@@ -36,9 +36,6 @@ from smara.core.memory_block import without_memory_blocks
 from smara.errors import SmaraError
 from smara.messages.models import NewThread, Part, Role
 
-__all__ = ["read_sessions"]
-
-
 _NO_WORDS = {
     "step-start": "where a step began",
     "step-finish": "where a step ended",
@@ -228,19 +225,20 @@ class _OpenCodeSession(Transcript):
                 yield part
                 continue
             kind, words = part.get("type"), text_in(part.get("text"))
-            if kind == "text" and words and not without_memory_blocks(words):
-                yield Counted(1, "part/hook", "what memory told the agent itself")
-            elif kind == "text" and (part.get("synthetic") is True or part.get("ignored") is True):
-                unit = text_in(part.get("id"))
-                yield self._keep(unit, "system", (Part("text", words),), kind="synthetic")
-            elif kind == "text":
-                own.append(Part("text", words))
-            elif kind == "file":
-                own += _file(part)
-            elif kind == "subtask":
-                own.append(Part("text", words_of([part.get("command"), part.get("prompt")])))
-            else:
-                yield _count(part)
+            match kind:
+                case "text" if words and not without_memory_blocks(words):
+                    yield Counted(1, "part/hook", "what memory told the agent itself")
+                case "text" if part.get("synthetic") is True or part.get("ignored") is True:
+                    unit = text_in(part.get("id"))
+                    yield self._keep(unit, "system", (Part("text", words),), kind="synthetic")
+                case "text":
+                    own.append(Part("text", words))
+                case "file":
+                    own += _file(part)
+                case "subtask":
+                    own.append(Part("text", words_of([part.get("command"), part.get("prompt")])))
+                case _:
+                    yield _count(part)
         if own:
             self.suggest_title("\n".join(part.text for part in own if part.type == "text"))
             kind = "agent_prompt" if self.thread.kind == "subagent" else None
@@ -352,14 +350,13 @@ def _tree_messages(folder: Path, parts: Path) -> Iterator[StoredMessage | Counte
         created = mapping_in(each[1].get("time")).get("created")
         messages.append((created if isinstance(created, int | float) else 0, *each))
     for _, name, info in sorted(messages, key=lambda each: each[:2]):
-        found = _tree_objects(parts / (text_in(info.get("id")) or name), "part")
         yield StoredMessage(
             info,
             tuple(
                 each
                 if isinstance(each, Counted)
                 else each[1] | {"id": text_in(each[1].get("id")) or each[0]}
-                for each in found
+                for each in _tree_objects(parts / (text_in(info.get("id")) or name), "part")
             ),
         )
 
@@ -439,16 +436,16 @@ def _read_messages(
         with _read_only(path) as connection:
             parts: dict[str, list[Any]] = {}
             for row in connection.execute(_PARTS, [session_id]):
-                part = _object(row["data"], {"id": row["id"]}, "part")
-                parts.setdefault(row["message_id"], []).append(part)
+                parts.setdefault(row["message_id"], []).append(
+                    _object(row["data"], {"id": row["id"]}, "part")
+                )
             rows = connection.execute(_MESSAGES, [session_id]).fetchall()
             for row in rows:
                 about = {"id": row["id"], "created": row["time_created"]}
                 info = _object(row["data"], about, "message")
                 own = tuple(parts.get(row["id"], ()))
                 yield info if isinstance(info, Counted) else StoredMessage(info, own)
-            has_second = connection.execute("PRAGMA table_info(session_message)").fetchone()
-            if rows or not has_second:
+            if rows or not connection.execute("PRAGMA table_info(session_message)").fetchone():
                 return
             for row in connection.execute(_SECOND_MESSAGES, [session_id]).fetchall():
                 about = {"id": row["id"], "type": row["type"], "created": row["time_created"]}
@@ -492,33 +489,33 @@ def _as_first(message: Mapping[str, Any]) -> StoredMessage:
     """A message with its content inside, as a message with parts."""
     kind, message_id = text_in(message.get("type")), text_in(message.get("id"))
     info = {**message, "role": "assistant" if kind in ("assistant", "shell") else "user"}
-    if kind == "assistant":
-        return StoredMessage(
-            {**info, "modelID": text_in(mapping_in(message.get("model")).get("id"))},
-            tuple(_parts_of_second(message, message_id)),
-        )
-    if kind == "shell":
-        state = {
-            "status": "completed",
-            "input": {"command": message.get("command")},
-            "output": message.get("output"),
-        }
-        part = {
-            "id": f"{message_id}:shell",
-            "type": "tool",
-            "tool": "bash",
-            "callID": message.get("callID"),
-        }
-        return StoredMessage(
-            info, ({**part, "state": {**state, "time": _times(message.get("time"))}},)
-        )
-    if kind in ("agent-switched", "model-switched"):
-        return StoredMessage(info, ({"id": f"{message_id}:{kind}", "type": kind},))
-    if kind == "compaction":
-        part = {"id": f"{message_id}:summary", "type": "text", "text": message.get("summary")}
-        at = mapping_in(message.get("time")).get("created", message.get("created"))
-        time = {"created": at, "completed": at or 1}
-        return StoredMessage({**info, "role": "assistant", "summary": True, "time": time}, (part,))
+    match kind:
+        case "assistant":
+            info["modelID"] = text_in(mapping_in(message.get("model")).get("id"))
+            return StoredMessage(info, tuple(_parts_of_second(message, message_id)))
+        case "shell":
+            state = {
+                "status": "completed",
+                "input": {"command": message.get("command")},
+                "output": message.get("output"),
+                "time": _times(message.get("time")),
+            }
+            part = {
+                "id": f"{message_id}:shell",
+                "type": "tool",
+                "tool": "bash",
+                "callID": message.get("callID"),
+                "state": state,
+            }
+            return StoredMessage(info, (part,))
+        case "agent-switched" | "model-switched":
+            return StoredMessage(info, ({"id": f"{message_id}:{kind}", "type": kind},))
+        case "compaction":
+            part = {"id": f"{message_id}:summary", "type": "text", "text": message.get("summary")}
+            at = mapping_in(message.get("time")).get("created", message.get("created"))
+            time = {"created": at, "completed": at or 1}
+            info |= {"role": "assistant", "summary": True, "time": time}
+            return StoredMessage(info, (part,))
     text = {
         "id": f"{message_id}:text",
         "type": "text",
@@ -546,19 +543,18 @@ def _parts_of_second(message: Mapping[str, Any], message_id: str) -> Iterator[Ma
             continue
         state = mapping_in(each.get("state"))
         given = state.get("input")
-        made = {
-            "status": state.get("status"),
-            "input": given if isinstance(given, dict) else {"input": given} if given else {},
-            "output": words_of(state.get("content")) or words_of(state.get("result")),
-            "error": words_of(state.get("error")),
-            "time": _times(each.get("time")),
-        }
         yield {
             "id": part_id,
             "type": "tool",
             "tool": each.get("name"),
             "callID": each.get("id"),
-            "state": made,
+            "state": {
+                "status": state.get("status"),
+                "input": given if isinstance(given, dict) else {"input": given} if given else {},
+                "output": words_of(state.get("content")) or words_of(state.get("result")),
+                "error": words_of(state.get("error")),
+                "time": _times(each.get("time")),
+            },
         }
 
 

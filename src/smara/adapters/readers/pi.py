@@ -14,10 +14,8 @@ from typing import Any
 from smara.adapters.blocks import parts_of, text_parts, usage_of
 from smara.adapters.lines import JsonLine, given, list_in, mapping_in, milliseconds, text_in
 from smara.adapters.readers.transcript import Transcript
-from smara.adapters.records import Counted, Record, bounded_id, has_content, shorten_title
+from smara.adapters.records import Record, bounded_id, has_content, shorten_title
 from smara.messages.models import NewThread, Part, Role
-
-__all__ = ["read_session"]
 
 _SILENT = {
     "model_change": "a setting of the session",
@@ -51,24 +49,24 @@ class _PiSession(Transcript):
         value = entry.value
         kind = text_in(value.get("type"))
         self.at = milliseconds(value.get("timestamp")) or self.at
-        if kind == "session":
-            if not self.has_begun:
-                self._begin(value)
-            yield Counted(entry.line, "session", "describes the session")
-        elif kind == "session_info":
-            if title := shorten_title(text_in(value.get("name"))):
-                self.thread = replace(self.thread, title=title)
-            yield Counted(entry.line, "session_info", "the name of the session", thread=self.thread)
-        elif kind == "message":
-            yield from self._message(entry, mapping_in(value.get("message")))
-        elif kind in _SUMMARIES:
-            summary = text_parts(text_in(value.get("summary")))
-            yield self._keep(entry, "system", summary, kind=_SUMMARIES[kind])
-        elif kind == "custom_message":
-            yield self._keep(entry, "system", parts_of(value.get("content")), kind="extension")
-        else:
-            reason = _SILENT.get(kind, "tells of the program")
-            yield Counted(entry.line, kind[:100] or "without a type", reason)
+        match kind:
+            case "session":
+                if not self.has_begun:
+                    self._begin(value)
+                yield self.count(entry, kind, "describes the session")
+            case "session_info":
+                if title := shorten_title(text_in(value.get("name"))):
+                    self.thread = replace(self.thread, title=title)
+                yield self.count(entry, kind, "the name of the session", self.thread)
+            case "message":
+                yield from self._message(entry, mapping_in(value.get("message")))
+            case "custom_message":
+                yield self._keep(entry, "system", parts_of(value.get("content")), kind="extension")
+            case _ if kind in _SUMMARIES:
+                summary = text_parts(text_in(value.get("summary")))
+                yield self._keep(entry, "system", summary, kind=_SUMMARIES[kind])
+            case _:
+                yield self.count(entry, kind, _SILENT.get(kind, "tells of the program"))
 
     def _begin(self, session: Mapping[str, Any]) -> None:
         parent = text_in(session.get("parentSession"))
@@ -87,45 +85,43 @@ class _PiSession(Transcript):
     def _message(self, entry: JsonLine, message: Mapping[str, Any]) -> Iterator[Record]:
         role, content = text_in(message.get("role")), message.get("content")
         self.at = milliseconds(message.get("timestamp")) or self.at
-        if role == "assistant":
-            yield from self._answer(entry, message)
-            return
         parts = parts_of(content)
         words = "\n".join(part.text for part in parts if part.type == "text")
-        if role == "user":
-            self.suggest_title(words)
-            yield self._keep(entry, "user", parts)
-        elif role == "toolResult":
-            result = Part(
-                "tool_result",
-                words,
-                name=text_in(message.get("toolName")) or None,
-                call_id=text_in(message.get("toolCallId")) or None,
-                is_error=message.get("isError") is True,
-            )
-            others = (part for part in parts if part.type in ("image", "file"))
-            yield self._keep(entry, "tool", (result, *others))
-        elif role == "bashExecution":
-            # A command that the person ran: asked for by them, answered by the machine.
-            command, code = text_in(message.get("command")), message.get("exitCode")
-            has_failed = isinstance(code, int) and not isinstance(code, bool) and code != 0
-            yield self._keep(entry, "user", text_parts(f"!{command}"), kind="shell_input")
-            result = Part(
-                "tool_result", text_in(message.get("output")), name="stdout", is_error=has_failed
-            )
-            yield self._keep(
-                entry,
-                "tool",
-                (result,),
-                suffix=":output",
-                tool_result={"exit_code": code} if isinstance(code, int) else {},
-                kind="shell_output",
-            )
-        elif role in _SUMMARIES:
-            summary = text_parts(text_in(message.get("summary")))
-            yield self._keep(entry, "system", summary, kind=_SUMMARIES[role])
-        else:  # "custom", and "hookMessage" as it was called before
-            yield self._keep(entry, "system", parts, kind="extension")
+        match role:
+            case "assistant":
+                yield from self._answer(entry, message)
+            case "user":
+                self.suggest_title(words)
+                yield self._keep(entry, "user", parts)
+            case "toolResult":
+                result = Part(
+                    "tool_result",
+                    words,
+                    name=text_in(message.get("toolName")) or None,
+                    call_id=text_in(message.get("toolCallId")) or None,
+                    is_error=message.get("isError") is True,
+                )
+                others = (part for part in parts if part.type in ("image", "file"))
+                yield self._keep(entry, "tool", (result, *others))
+            case "bashExecution":
+                # A command that the person ran: asked for by them, answered by the machine.
+                command, code = text_in(message.get("command")), message.get("exitCode")
+                has_failed = isinstance(code, int) and not isinstance(code, bool) and code != 0
+                yield self._keep(entry, "user", text_parts(f"!{command}"), kind="shell_input")
+                output = text_in(message.get("output"))
+                yield self._keep(
+                    entry,
+                    "tool",
+                    (Part("tool_result", output, name="stdout", is_error=has_failed),),
+                    suffix=":output",
+                    tool_result={"exit_code": code} if isinstance(code, int) else {},
+                    kind="shell_output",
+                )
+            case _ if role in _SUMMARIES:
+                summary = text_parts(text_in(message.get("summary")))
+                yield self._keep(entry, "system", summary, kind=_SUMMARIES[role])
+            case _:  # "custom", and "hookMessage" as it was called before
+                yield self._keep(entry, "system", parts, kind="extension")
 
     def _answer(self, entry: JsonLine, message: Mapping[str, Any]) -> Iterator[Record]:
         blocks = [mapping_in(each) for each in list_in(message.get("content"))] or [
@@ -154,7 +150,7 @@ class _PiSession(Transcript):
                 entry, "system", text_parts(trouble), suffix=":error", kind="api_error"
             )
         elif not has_content(words) and not calls:
-            yield Counted(entry.line, "message/assistant", "nothing was said")
+            yield self.count(entry, "message/assistant", "nothing was said")
 
     def _keep(
         self,

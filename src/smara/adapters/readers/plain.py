@@ -201,13 +201,14 @@ def _content_in(value: Mapping[str, Any], role: Role) -> str | tuple[Part, ...] 
     reasoning = text_in(_first(value, *_REASONING))
     call_id = text_in(_first(value, *_CALL_ID)) or None
     if role == "tool" and call_id and not isinstance(content, list):
-        result = {
-            "type": "tool_result",
-            "content": content,
-            "call_id": call_id,
-            "name": value.get("name"),
-        }
-        return parts_of(result)
+        return parts_of(
+            {
+                "type": "tool_result",
+                "content": content,
+                "call_id": call_id,
+                "name": value.get("name"),
+            }
+        )
     if isinstance(content, str) and not calls and not reasoning:
         return content or None
     before = (Part("reasoning", reasoning),) if reasoning else ()
@@ -408,9 +409,9 @@ def _thread_in(value: Mapping[str, Any]) -> str:
 def _content_of_item(item: str, value: Mapping[str, Any]) -> Any:
     """An item of OpenAI's interface as the content of a message."""
     if item == "reasoning":
-        texts = (*list_in(value.get("summary")), *list_in(value.get("content")))
         return [
-            {"type": "reasoning", "text": text_in(mapping_in(each).get("text"))} for each in texts
+            {"type": "reasoning", "text": text_in(mapping_in(each).get("text"))}
+            for each in (*list_in(value.get("summary")), *list_in(value.get("content")))
         ]
     if item == "custom_tool_call":
         return [{**value, "type": "tool_call", "arguments": {"input": value.get("input")}}]

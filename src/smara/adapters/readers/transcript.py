@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -51,6 +51,23 @@ class Recent(dict[str, _Value]):
         super().__setitem__(call_id, value)
 
 
+@dataclass(slots=True)
+class Pending:
+    """A record that waits, with all it needs to become a message.
+
+    Attributes:
+        is_due: True if it becomes a message unless its own record is the next.
+    """
+
+    entry: JsonLine
+    role: Role
+    part: Part
+    kind: str
+    created_at: int | None
+    thread_id: str = ""
+    is_due: bool = False
+
+
 class Transcript:
     """One file while it is read.
 
@@ -66,8 +83,7 @@ class Transcript:
     document_list: ClassVar[str | None] = None
 
     def __init__(self, path: Path) -> None:
-        name = path.name.split(".")[0]
-        self.thread = NewThread(bounded_id(name), metadata={"host": self.host})
+        self.thread = NewThread(bounded_id(path.name.split(".")[0]), metadata={"host": self.host})
         self.at: int | None = None
         self.has_begun = False
         self.identities = Identities()
@@ -97,10 +113,7 @@ class Transcript:
             every = read_lines(path, progress, max_line_bytes=max_line_bytes)
             entries = (decode(each) for each in every if lines is None or each.number in lines)
         for entry in entries:
-            if isinstance(entry, Counted):
-                yield entry
-            else:
-                yield from reader.take(entry)
+            yield from (entry,) if isinstance(entry, Counted) else reader.take(entry)
         yield from reader.finish()
 
     def begin_document(self, document: Document) -> Iterator[Record]:
@@ -118,6 +131,12 @@ class Transcript:
     def id_of(self, entry: JsonLine) -> str:
         """Return an entry's own id, or one made of its line."""
         return text_in(entry.value.get("id")) or self.identities.of_line(self.thread.id, entry.raw)
+
+    def count(
+        self, entry: JsonLine, kind: str, reason: str, thread: NewThread | None = None
+    ) -> Counted:
+        """Count an entry as no message: what it is, and why."""
+        return Counted(entry.line, kind[:100] or "without a type", reason, thread=thread)
 
     def suggest_title(self, words: str) -> None:
         """Name a thread that has no title yet."""
