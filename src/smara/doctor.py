@@ -68,15 +68,16 @@ def _file_findings(path: str, fix: bool) -> Iterator[Finding]:
     from smara.database.sqlite import wal_is_safe
 
     version = apsw.sqlite_lib_version()
-    if wal_is_safe(version):
-        yield Finding("sqlite", "ok", f"SQLite {version} is free of the WAL-reset bug.")
-    else:
-        yield Finding(
+    yield (
+        Finding("sqlite", "ok", f"SQLite {version} is free of the WAL-reset bug.")
+        if wal_is_safe(version)
+        else Finding(
             "sqlite",
             "warning",
             f"SQLite {version} can lose commits in WAL mode; the rollback journal is used.",
             advice="Upgrade: pip install --upgrade apsw",
         )
+    )
     if not os.path.exists(path):
         yield Finding(
             "store",
@@ -87,21 +88,23 @@ def _file_findings(path: str, fix: bool) -> Iterator[Finding]:
         return
     yield from _permission_findings(path, fix)
     network = network_filesystem(path)
-    if network:
-        yield Finding(
+    yield (
+        Finding(
             "file system",
             "warning",
             f"The store is on a network file system ({network}); locks cannot be trusted.",
             advice="Move it to a local disk, or use PostgreSQL (--db postgresql://...).",
         )
-    else:
-        yield Finding("file system", "ok", "The store is on a local disk.")
+        if network
+        else Finding("file system", "ok", "The store is on a local disk.")
+    )
     free = shutil.disk_usage(os.path.dirname(os.path.abspath(path))).free
-    if free < LOW_DISK_BYTES:
-        text, advice = f"Only {free // 2**20} MiB are free.", "Free some room on this disk."
-        yield Finding("disk", "problem", text, advice=advice)
-    else:
-        yield Finding("disk", "ok", f"{free // 2**20:,} MiB are free.")
+    room = f"{free // 2**20:,} MiB are free."
+    yield (
+        Finding("disk", "problem", f"Only {room}", advice="Free some room on this disk.")
+        if free < LOW_DISK_BYTES
+        else Finding("disk", "ok", room)
+    )
     yield _wal_finding(path)
 
 
@@ -256,17 +259,16 @@ def _integrity_finding(memory: Memory, index_damage: list[str]) -> Finding:
     in_the_file = [each for each in damage if each not in index_damage]
     if not in_the_file:
         return Finding("integrity", "ok", "Every page of the store is sound.")
-    text = f"The file is damaged: {in_the_file[0]}."
-    return Finding("integrity", "problem", text, advice=_RESCUE)
+    return Finding(
+        "integrity", "problem", f"The file is damaged: {in_the_file[0]}.", advice=_RESCUE
+    )
 
 
 def _index_finding(memory: Memory, damage: list[str], fix: bool) -> Finding:
-    problems = memory.internals.index.problems(deep=True) or [
-        f"The search index is damaged ({each})." for each in damage
-    ]
     return _repaired(
         Finding("search index", "ok", "It agrees with the messages."),
-        problems,
+        memory.internals.index.problems(deep=True)
+        or [f"The search index is damaged ({each})." for each in damage],
         memory.internals.index.rebuild if fix else None,
         done="It was rebuilt from {} messages.",
         repair="it is rebuilt from the messages; nothing is lost.",
@@ -334,5 +336,6 @@ def _repaired(
         return healthy
     if mend is not None:
         return replace(healthy, text=f"{problems[0]} {done.format(mend())}", is_fixed=True)
-    advice = f"Run `smara doctor --fix`: {repair}"
-    return replace(healthy, level="problem", text=problems[0], advice=advice)
+    return replace(
+        healthy, level="problem", text=problems[0], advice=f"Run `smara doctor --fix`: {repair}"
+    )

@@ -191,16 +191,15 @@ def brief_details_json(details: TaskDetails, page: int) -> Json:
         metadata=metadata if len(str(metadata)) <= _MOST_METADATA else None,
     )
     around = _around(details)
-    shown = {
-        name: [brief_mention_json(each) for each in tasks[:MOST_AROUND]]
-        for name, tasks in around.items()
-    }
     return {
         "task": task,
         "isBlocked": details.is_blocked,
         "blockingTasks": [],
         **filled(
-            **shown,
+            **{
+                name: [brief_mention_json(each) for each in tasks[:MOST_AROUND]]
+                for name, tasks in around.items()
+            },
             **{f"{name}Count": _more_than(MOST_AROUND, tasks) for name, tasks in around.items()},
             progress=progress_json(details.progress),
             nextPage=paging.get("nextPage"),
@@ -509,8 +508,9 @@ def message_json(message: Message, names: Names) -> Json:
 def brief_message_json(message: Message, names: Names, page: int) -> Json:
     """Return a message's shape for an agent, by the page."""
     shape = message_json(message, names)
-    fields = ("id", "threadId", "seq", "role", "createdAt", "taskId")
-    head = lean({name: shape[name] for name in fields})
+    head = lean(
+        {name: shape[name] for name in ("id", "threadId", "seq", "role", "createdAt", "taskId")}
+    )
     return paged_json("message", head, message.raw_content, page=page)
 
 

@@ -46,36 +46,48 @@ def moment(milliseconds: int, is_local: bool = False) -> str:
         return str(milliseconds)
 
 
+def age(seconds: float) -> str:
+    """Return a time span in its largest unit; empty below a minute.
+
+    >>> age(3_600), age(2 * 86_400), age(5)
+    ('1 hour', '2 days', '')
+    """
+    units = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
+    size, unit = next((each for each in units if seconds >= each[0]), (1, ""))
+    return unit and f"{int(seconds // size)} {unit}{'s' if seconds >= 2 * size else ''}"
+
+
 def task_line(task: Json) -> str:
     """Render a task in one line.
 
     Such as ``t-k3f9 P1 bug open Fix login redirect (blocked by t-a1b2)``.
     """
-    notes = []
-    if task.get("blockedBy"):
-        notes.append(f"blocked by {', '.join(task['blockedBy'])}")
-    if task["status"] == "in_progress" and (task.get("sessionId") or task.get("assignee")):
-        notes.append(f"held by {task.get('sessionId') or task['assignee']}")
-    if task.get("closeReason"):
-        notes.append(task["closeReason"])
+    holder = task.get("sessionId") or task.get("assignee")
+    notes = (
+        f"blocked by {', '.join(task['blockedBy'])}" if task.get("blockedBy") else "",
+        f"held by {holder}" if holder and task["status"] == "in_progress" else "",
+        task.get("closeReason") or "",
+    )
+    note = "; ".join(map(one_line, filter(None, notes)))
     labels = "".join(f" #{one_line(label)}" for label in task.get("labels", ()))
-    note = f"  ({'; '.join(map(one_line, notes))})" if notes else ""
     return (
         f"{task['id']} P{task['priority']} {task['type']} {task['status']}  "
-        f"{one_line(task['title'])}{labels}{note}"
+        f"{one_line(task['title'])}{labels}" + (f"  ({note})" if note else "")
     )
 
 
 def task_times(task: Json, is_local: bool = False) -> list[str]:
     """Return when a task was created, changed and closed, and by whom."""
     by = f" by {task['createdBy']}" if task.get("createdBy") else ""
-    times = [
-        f"created {moment(task['createdAt'], is_local)}{by}",
-        f"changed {moment(task['updatedAt'], is_local)}",
+    return [
+        f"{what} {moment(task[name], is_local)}{more}"
+        for what, name, more in (
+            ("created", "createdAt", by),
+            ("changed", "updatedAt", ""),
+            ("closed", "closedAt", f" ({task.get('closeReason')})"),
+        )
+        if task.get(name) is not None
     ]
-    if task.get("closedAt") is not None:
-        times.append(f"closed {moment(task['closedAt'], is_local)} ({task.get('closeReason')})")
-    return times
 
 
 def memory_line(memory: Json) -> str:
@@ -204,8 +216,7 @@ def call_place(reached: Reached) -> str:
 
 def few(names: Sequence[str]) -> str:
     """Return some names in a line, the first four of them."""
-    more = f" and {len(names) - _FEW} more" if len(names) > _FEW else ""
-    return ", ".join(names[:_FEW]) + more
+    return ", ".join(names[:_FEW]) + (f" and {len(names) - _FEW} more" if len(names) > _FEW else "")
 
 
 def walk_size(walk: ImpactWalk, one: str, many: str) -> str:

@@ -21,7 +21,7 @@ from smara.core.git import NO_GIT, is_git_missing
 from smara.core.startup.record import dataclass, field
 from smara.core.startup.regex import regex
 from smara.environment import store_file
-from smara.errors import InvalidInputError, NotFoundError
+from smara.errors import InvalidInputError, MissingExtraError, NotFoundError
 from smara.memory import Memory, open_memory
 from smara.messages.models import Message
 from smara.surfaces.cli import output
@@ -210,6 +210,20 @@ def limit_option(default: int, most: int | None = None, help: str | None = None)
         show_default=True,
         help=help,
     )
+
+
+@contextmanager
+def needs_extra(extra: str, advice: str) -> Iterator[None]:
+    """Say how to install a package that an import misses.
+
+    ``advice`` is a sentence with a place for the package's name.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("smara"):
+            raise
+        raise MissingExtraError(advice.format(error.name), extra=extra) from None
 
 
 def text_or_input(text: str | None) -> str | None:

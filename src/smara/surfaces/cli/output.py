@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
 from typing import Any, TextIO
 from unicodedata import category
@@ -24,6 +25,7 @@ from smara.core.ids import beginning_of
 from smara.core.startup.regex import regex
 
 SCHEMA = 1
+_UNDERSCORE = regex(r"_(.)")
 _SUBAGENT = regex(r"(/[a-z]+-[0-9a-f]{4})[0-9a-f]+$")
 _JOINERS = "\u200c\u200d"  # scripts and emoji need them, and they move no other text
 NOTHING_FOUND = "No matches. Try fewer or other words, or a part of a name."
@@ -38,6 +40,14 @@ def envelope(
         whole["error"] = dict(error)
     # ASCII, so that lone surrogates and a terminal's encoding cannot break the answer.
     click.echo(json.dumps(whole, ensure_ascii=True, indent=2 if sys.stdout.isatty() else None))
+
+
+def camel_case(record: Any) -> dict[str, Any]:
+    """Return all fields of a record, under the names that JSON has."""
+    return {
+        _UNDERSCORE.sub(lambda found: found[1].upper(), name): value
+        for name, value in asdict(record).items()
+    }
 
 
 def warn(warnings: Iterable[str]) -> None:
@@ -57,7 +67,12 @@ def say(*lines: str, **style: Any) -> None:
 
     ``style`` (of ``click.style``) is for terminals.
     """
-    for line in lines or ("",):
+    print_lines(lines or ("",), **style)
+
+
+def print_lines(lines: Iterable[str], **style: Any) -> None:
+    """Print lines as `say` does; none without any."""
+    for line in lines:
         clean = printable(line)
         is_styled = clean and any(style.values()) and is_terminal()
         click.echo(click.style(clean, **style) if is_styled else clean)
@@ -197,8 +212,7 @@ def print_nearest(lines: Iterable[str]) -> None:
     for number, line in enumerate(lines):
         if number == 0:
             click.echo("Nearest, and probably not an answer:", err=True)
-        text = paragraph(one_line(line, 200), "- ", "  ")
-        click.echo(printable(text, sys.stderr), err=True)
+        click.echo(printable(paragraph(one_line(line, 200), "- ", "  "), sys.stderr), err=True)
 
 
 def terminal_width(at_most: int = 100) -> int:
@@ -218,10 +232,7 @@ def when(milliseconds: int) -> str:
     seconds = time.time() - milliseconds / 1000
     if not is_terminal() or not 0 <= seconds < 7 * 86_400:
         return moment(milliseconds)[: 10 if is_terminal() else None]
-    for unit, name in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
-        if seconds >= unit:
-            return f"{count(int(seconds // unit), name)} ago"
-    return "just now"
+    return f"{span} ago" if (span := texts.age(seconds)) else "just now"
 
 
 def short(name: str) -> str:

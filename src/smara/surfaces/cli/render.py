@@ -278,8 +278,9 @@ def print_memories(
             dim=True,
         )
         if is_in_review and each.review_reasons:
-            reasons = output.paragraph("; ".join(each.review_reasons), indent, indent)
-            output.say(reasons, fg="yellow")
+            output.say(
+                output.paragraph("; ".join(each.review_reasons), indent, indent), fg="yellow"
+            )
 
 
 def shown_lines(text: str, width: int) -> list[str]:
@@ -345,8 +346,7 @@ def print_walk(walk: ImpactWalk, one: str, many: str, is_backward: bool) -> None
     if not output.is_terminal():
         output.table(WALK_COLUMNS, rows)
         return
-    for node in walk.targets[:3]:
-        output.say(node_heading(node), bold=True)
+    output.print_lines(map(node_heading, walk.targets[:3]), bold=True)
     if len(walk.targets) > 3:
         output.say(f"and {len(walk.targets) - 3} more files", bold=True)
     if names := [node.label for node in walk.overrides]:
@@ -383,5 +383,4 @@ def print_card(card: SymbolCard, links: Sequence[CodeLink]) -> None:
     for title, lines in (("memories", [link.line for link in links]), *card_groups(card)):
         if lines:
             output.say("", title, bold=True)
-        for line in lines:
-            output.say(f"  {line.rstrip()}")
+        output.print_lines(f"  {line.rstrip()}" for line in lines)

@@ -68,27 +68,36 @@ def task_page(memory: Memory, name: str, page: int = 1) -> str:
     """Render one task."""
     answer = show(memory, {"id": name, "page": page}, ToolContext())
     task = answer["task"]
+    holder = one_line(task.get("sessionId") or task.get("assignee", ""))
+    labels, progress = map(one_line, task.get("labels", ())), answer.get("progress")
+    facts = [
+        f"{task['status']}, priority {task['priority']}, {task['type']}",
+        f"held by {holder}" if task["status"] == "in_progress" else "",
+        f"labels: {', '.join(labels)}" if task.get("labels") else "",
+        "{closed} of {total} children closed".format(**progress) if progress else "",
+        ", ".join(task_times(task)),
+    ]
+    sections = {
+        **{
+            title: [f"- {task_line(each)}" for each in answer.get(key, ())]
+            for key, title in AROUND.items()
+        },
+        **{key.capitalize(): task.get(key) and [task[key]] for key in ("summary", "description")},
+        "Linked messages": [
+            f"- {address('messages', each)}" for each in task.get("linkedMessageIds", ())
+        ],
+    }
     lines = [
         f"# {task['id']} {one_line(task['title'])}",
         "",
-        f"- {task['status']}, priority {task['priority']}, {task['type']}",
+        *(f"- {fact}" for fact in facts if fact),
+        *(
+            line
+            for title, body in sections.items()
+            if body
+            for line in ("", f"## {title}", "", *body)
+        ),
     ]
-    if task["status"] == "in_progress":
-        lines.append(f"- held by {one_line(task.get('sessionId') or task.get('assignee', ''))}")
-    if task.get("labels"):
-        lines.append(f"- labels: {', '.join(map(one_line, task['labels']))}")
-    if "progress" in answer:
-        lines.append("- {closed} of {total} children closed".format(**answer["progress"]))
-    lines.append(f"- {', '.join(task_times(task))}")
-    for key, title in AROUND.items():
-        if answer.get(key):
-            lines += ["", f"## {title}", "", *(f"- {task_line(each)}" for each in answer[key])]
-    for key in ("summary", "description"):
-        if task.get(key):
-            lines += ["", f"## {key.capitalize()}", "", task[key]]
-    if task.get("linkedMessageIds"):
-        linked = (f"- {address('messages', each)}" for each in task["linkedMessageIds"])
-        lines += ["", "## Linked messages", "", *linked]
     return _page(lines, "tasks", task["id"], following=answer.get("nextPage"))
 
 
@@ -201,9 +210,10 @@ def resume_work(memory: Memory, arguments: Mapping[str, str], context: ToolConte
     ]
     last = "No conversation was named."
     if thread_id:
-        messages = memory.messages.list(thread_id=thread_id, limit=_LAST_MESSAGES)
         lines = [
-            line for each in messages for line in message_lines(each, _MOST_OF_A_PROMPT_MESSAGE)
+            line
+            for each in memory.messages.list(thread_id=thread_id, limit=_LAST_MESSAGES)
+            for line in message_lines(each, _MOST_OF_A_PROMPT_MESSAGE)
         ]
         last = (
             "\n".join(lines).strip() or f"The conversation {one_line(thread_id)} has no messages."
@@ -237,9 +247,10 @@ def hand_over(memory: Memory, arguments: Mapping[str, str], context: ToolContext
         undone = ", later undone" if event.is_undone else ""
         about = f": {changes}" if changes else ""
         history.append(f"- {moment(event.at)} {event.kind} by {one_line(who)}{undone}{about}")
-    linked = memory.links.messages(task_id, limit=1_000)[-_MOST_LINKED:]
     lines = [
-        line for each in linked for line in message_lines(each.message, _MOST_OF_A_PROMPT_MESSAGE)
+        line
+        for each in memory.links.messages(task_id, limit=1_000)[-_MOST_LINKED:]
+        for line in message_lines(each.message, _MOST_OF_A_PROMPT_MESSAGE)
     ]
     return load_prompt(_TEXTS, "hand-over").render(
         {

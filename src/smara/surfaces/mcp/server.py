@@ -73,12 +73,11 @@ class Door:
                 types.INVALID_PARAMS,
                 f"Unknown tool {params.name[:60]!r}. The tools are {', '.join(self._names)}.",
             )
-        caller = context_of(ctx.request).over(self._context)
         outcome = await anyio.to_thread.run_sync(
             self._store.call,
             params.name,
             params.arguments,
-            caller,
+            context_of(ctx.request).over(self._context),
             self._profile,
             limiter=self._limiter,
         )

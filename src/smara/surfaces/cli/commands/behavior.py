@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
-
 import click
 
 from smara.memory import Memory
@@ -27,7 +24,9 @@ def status(memory: Memory) -> Reply:
     """Show how many sessions were watched and what came of them."""
     totals = memory.behavior.status()
     synthesized = memory.behavior.synthesis_log(5)
-    yield _json(totals) | {"synthesis": [_json(each) for each in synthesized]}
+    yield output.camel_case(totals) | {
+        "synthesis": [output.camel_case(each) for each in synthesized]
+    }
     last = output.moment(totals.last_event_at) if totals.last_event_at else "never"
     output.facts(
         [
@@ -45,11 +44,11 @@ def status(memory: Memory) -> Reply:
             ("by kind", ", ".join(f"{kind} {count:,}" for kind, count in totals.by_kind.items())),
         ]
     )
-    for each in synthesized:
-        output.say(
-            f"synthesis  {output.moment(each.synthesized_at)}  {each.module} at "
-            f"{each.trigger_count:,}: {each.memories_generated} memories ({each.method})"
-        )
+    output.print_lines(
+        f"synthesis  {output.moment(each.synthesized_at)}  {each.module} at "
+        f"{each.trigger_count:,}: {each.memories_generated} memories ({each.method})"
+        for each in synthesized
+    )
 
 
 @behavior_command.command("sessions")
@@ -58,7 +57,7 @@ def status(memory: Memory) -> Reply:
 def sessions(memory: Memory, limit: int) -> Reply:
     """List watched sessions, newest first."""
     found = memory.behavior.sessions(limit)
-    yield [_json(each) for each in found]
+    yield [output.camel_case(each) for each in found]
     columns = (
         "session", "agent", "state", "type", "outcome", "events", "learned", "last event", "why",
     )  # fmt: skip
@@ -98,8 +97,8 @@ def signals(memory: Memory, session_id: str, show_all: bool) -> Reply:
     session = memory.behavior.session(session_id)
     found = memory.behavior.noticed(session.session_id)
     yield {
-        "session": _json(session),
-        "signals": [_json(each) for each in found],
+        "session": output.camel_case(session),
+        "signals": [output.camel_case(each) for each in found],
     }
     if session.state != "final" and session.type is None:
         result = f"{output.count(session.events, 'event')}; nothing was learned from it yet."
@@ -129,7 +128,7 @@ def finalize(memory: Memory, session_id: str | None) -> Reply:
         session_id = memory.behavior.session(session_id).session_id
         done = memory.behavior.finalize(session_id)
     if session_id is None:
-        yield _json(jobs)
+        yield output.camel_case(jobs)
         output.say(
             f"Learned from {output.count(jobs.finalized, 'session')}; "
             f"{output.count(jobs.promoted, 'new memory', 'new memories')}."
@@ -163,14 +162,14 @@ def habits(memory: Memory, path: str | None, limit: int) -> Reply:
         for name, count in ([] if path else watched.modules(limit))
     ]
     yield {
-        "pairs": [_json(each) for each in pairs],
-        "failures": [_json(each) for each in failures],
+        "pairs": [output.camel_case(each) for each in pairs],
+        "failures": [output.camel_case(each) for each in failures],
         "modules": [
             {
                 "module": name,
                 "sessions": count,
-                "prefetch": None if prefetch is None else _json(prefetch),
-                "plans": None if plans is None else _json(plans),
+                "prefetch": None if prefetch is None else output.camel_case(prefetch),
+                "plans": None if plans is None else output.camel_case(plans),
             }
             for name, count, prefetch, plans in modules
         ],
@@ -210,11 +209,3 @@ def habits(memory: Memory, path: str | None, limit: int) -> Reply:
             else ""
         )
         output.say(f"module {name}: {output.count(count, 'session')}{read}{steps}")
-
-
-def _json(value: Any) -> dict[str, Any]:
-    return {
-        first + "".join(word.capitalize() for word in rest): field
-        for name, field in asdict(value).items()
-        for first, *rest in (name.split("_"),)
-    }

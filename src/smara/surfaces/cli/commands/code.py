@@ -336,7 +336,7 @@ def modules(memory: Memory, folders: tuple[str, ...], describe: bool, limit: int
         output.say(f"{each.path}", bold=True)
         stale = " (described for older code)" if each.is_stale else ""
         output.say(output.paragraph(f"{each.purpose}{stale}", "  ", "  "))
-        rows = [
+        for name, value in [
             ("names", ", ".join(node.qualname for node in each.central[:_FEW])),
             ("uses", ", ".join(path for path, _ in each.uses)),
             ("used by", ", ".join(path for path, _ in each.used_by)),
@@ -345,8 +345,7 @@ def modules(memory: Memory, folders: tuple[str, ...], describe: bool, limit: int
                 ("flow", " → ".join(name.rpartition(":")[2] for name in flow))
                 for flow in each.flows
             ),
-        ]
-        for name, value in rows:
+        ]:
             if value:
                 output.say(output.paragraph(value, f"  {name:<8}", " " * 10), dim=name != "names")
         output.say()
@@ -518,8 +517,7 @@ def forget(memory: Memory, root: str | None, gone: bool) -> Reply:
     where = root or memory.code.status().root
     forgotten = memory.code.forget_gone() if gone else [where] if memory.code.forget(where) else []
     yield {"forgotten": forgotten}
-    for each in forgotten:
-        output.say(f"Removed the index of {each}.")
+    output.print_lines(f"Removed the index of {each}." for each in forgotten)
     if not forgotten:
         output.say(
             "No indexed folder of this project is gone."

@@ -24,13 +24,12 @@ def update(memory: Memory) -> Reply:
     """Read the commits that are new since the last time."""
     with output.bar("Reading commits") as progress:
         report = memory.commits.update(progress=progress)
-    named = memory.commits.name_functions()
     yield {
         "added": report.added,
         "total": report.total,
         "dropped": report.dropped,
         "isAll": report.is_all,
-        "named": named,
+        "named": memory.commits.name_functions(),
     }
     output.say(
         f"{output.count(report.added, 'new commit')}; {report.total:,} in all."

@@ -97,8 +97,9 @@ def preview(
         if provider is not None:
             pieces, data, notes = _recalled(memory, provider, thread_id)
         else:
-            context = memory.context.process_input(thread_id, step=step, mode=mode)
-            pieces, data, notes = _built(memory, context)
+            pieces, data, notes = _built(
+                memory, memory.context.process_input(thread_id, step=step, mode=mode)
+            )
             data["next"] = memory.observations.planned(thread_id, mode=mode)._asdict()
         call.warnings += notes
     yield data
@@ -298,14 +299,13 @@ def list_receipts(memory: Memory, session_id: str | None, limit: int, offset: in
     rows = []
     for each in page:
         first = one_line(next((item.text for item in each.items if item.text), ""), 48)
-        more = f" + {len(each.items) - 1}" if len(each.items) > 1 else ""
         row = {
             "receipt": each.id,
             "when": output.when(each.at),
             "point": POINTS[each.point],
             "agent": each.agent,
             "session": output.short(each.session_id),
-            "what": first + more,
+            "what": first + (f" + {len(each.items) - 1}" if len(each.items) > 1 else ""),
             "tokens": each.tokens,
             "state": _state(each),
             "saved": each.saved_tokens or "",

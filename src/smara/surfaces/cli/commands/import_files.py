@@ -28,7 +28,6 @@ from smara.adapters.importer import (
 from smara.core.extract import one_line
 from smara.errors import InvalidInputError, SmaraError
 from smara.surfaces.cli import output
-from smara.surfaces.cli.commands.privacy import camel_case
 from smara.surfaces.cli.options import Invocation, Reply, common
 
 if TYPE_CHECKING:
@@ -215,13 +214,13 @@ def _import_mastra(
         folding=("store",),
     )
     for each in reports:
-        for reason, count in each.left_out.most_common():
-            output.say(f"{count:,} skipped: {reason}.")
+        output.print_lines(
+            f"{count:,} skipped: {reason}." for reason, count in each.left_out.most_common()
+        )
         if each.pages_kept:
             output.say(f"{output.count(each.pages_kept, 'page')} changed here and kept.")
         output.warn(each.problems)
-        for name, reason in each.refused[:10]:
-            output.say(f"refused: {name}: {reason}")
+        output.print_lines(f"refused: {name}: {reason}" for name, reason in each.refused[:10])
 
 
 def _import_notes(call: Invocation, source: str, files: Sequence[str], dry_run: bool) -> Reply:
@@ -279,7 +278,7 @@ def _import_foreign(
             )
             for name in files
         ]
-    yield {"imports": [camel_case(report) for report in reports]}
+    yield {"imports": [output.camel_case(report) for report in reports]}
     output.say(*(line for report in reports for line in report.lines()))
 
 
@@ -485,9 +484,11 @@ def _print_summary(done: BulkReport, is_dry_run: bool) -> None:
             [(count, kind, reason) for (kind, reason), count in counted.most_common()],
             folding=("of", "skipped because"),
         )
-    for each in done.reports:
-        for line, reason in each.refused[:10]:
-            output.say(f"refused: {each.path}:{line}: {reason}")
+    output.print_lines(
+        f"refused: {each.path}:{line}: {reason}"
+        for each in done.reports
+        for line, reason in each.refused[:10]
+    )
     learned = done.learned
     if done.reports and output.is_terminal():
         output.say("", imported_line(done, is_dry_run))

@@ -8,11 +8,16 @@ from typing import Any
 import click
 
 from smara.config import load_settings
-from smara.errors import MissingExtraError
 from smara.memory import open_memory
-from smara.surfaces.cli.options import Invocation, common
+from smara.surfaces.cli.options import Invocation, common, needs_extra
 from smara.telemetry.trace import start_tracing
 from smara.tools import ToolContext
+
+_NEEDS_MCP = (
+    "The MCP server needs the package {}, which comes with mcp 2. Install it "
+    'with: pip install "mcp>=2,<3". If another package here needs mcp 1, install Smara in '
+    "an environment of its own: uv tool install smara"
+)
 
 
 @click.command("mcp")
@@ -69,17 +74,8 @@ def mcp_command(
         mcp_token=token,
         tool_profile=profile,
     )
-    try:
+    with needs_extra("mcp", _NEEDS_MCP):
         from smara.surfaces.mcp.transport import ServerOptions, run_server
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("smara"):
-            raise
-        raise MissingExtraError(
-            f"The MCP server needs the package {error.name}, which comes with mcp 2. Install it "
-            'with: pip install "mcp>=2,<3". If another package here needs mcp 1, install Smara in '
-            "an environment of its own: uv tool install smara",
-            extra="mcp",
-        ) from None
     context = ToolContext(settings.session, thread_id, resource_id, settings.actor)
     opened = partial(
         open_memory,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from smara.core.extract import one_line
 from smara.errors import InvalidInputError
 from smara.memory import Memory
-from smara.messages.models import ROLES, Compaction, Role, Thread
+from smara.messages.models import ROLES, Role
 from smara.shapes import Names, message_json
 from smara.surfaces.cli import output
 from smara.surfaces.cli.commands.observations import outcome_json
@@ -38,7 +36,7 @@ threads_command = click.Group("threads", help="List, show and change threads.")
 def list_threads(memory: Memory, resource: str | None, kind: str | None, limit: int) -> Reply:
     """List threads, the most recently used first."""
     threads = memory.threads.list(resource_id=resource, kind=kind, limit=limit + 1)  # type: ignore[arg-type]  # click checked it
-    yield [_thread_json(thread) for thread in threads[:limit]]
+    yield [output.camel_case(thread) for thread in threads[:limit]]
     if not threads and output.is_terminal():
         output.say("No threads yet. Add one with `smara import` or `smara messages add`.")
         return
@@ -68,7 +66,9 @@ def show_thread(memory: Memory, thread_id: str) -> Reply:
     """Show one thread: its owner, its size and its compactions."""
     thread = memory.threads.get(thread_id)
     compactions = memory.compactions.list(thread_id)
-    yield _thread_json(thread) | {"compactions": [_compaction_json(each) for each in compactions]}
+    yield output.camel_case(thread) | {
+        "compactions": [output.camel_case(each) for each in compactions]
+    }
     output.facts(
         [
             ("thread", thread.id),
@@ -92,7 +92,7 @@ def show_thread(memory: Memory, thread_id: str) -> Reply:
 def update_thread(memory: Memory, thread_id: str, title: str) -> Reply:
     """Change a thread's title."""
     thread = memory.threads.update(thread_id, title=title)
-    yield _thread_json(thread)
+    yield output.camel_case(thread)
     output.say(f"Renamed {thread.id} to {thread.title!r}.")
 
 
@@ -182,8 +182,7 @@ def list_messages(
 @with_memory
 def show_message(memory: Memory, message_id: str, around: int) -> Reply:
     """Show one message in full. MESSAGE is its id or THREAD:SEQ."""
-    message = find_message(memory, message_id)
-    shown = memory.messages.around(message.id, before=around, after=around)
+    shown = memory.messages.around(find_message(memory, message_id).id, before=around, after=around)
     names = Names(memory.tasks.find)
     shapes = [message_json(each, names) for each in shown]
     yield shapes if around else shapes[0]
@@ -222,7 +221,7 @@ def compact_command(
     if undo is not None:
         with call.memory() as memory:
             undone = memory.compactions.undo(undo)
-        yield _compaction_json(undone)
+        yield output.camel_case(undone)
         output.say(f"Messages {undone.start_seq} to {undone.end_seq} are shown in full again.")
         return
     with call.memory() as memory:
@@ -233,7 +232,7 @@ def compact_command(
     yield {
         "messagesCompacted": done.messages_compacted,
         "messagesWhole": done.messages_whole,
-        "compactions": [_compaction_json(each) for each in done.compactions],
+        "compactions": [output.camel_case(each) for each in done.compactions],
         "observations": outcome_json(observed),
         "renewed": both.renewed,
     }
@@ -254,33 +253,3 @@ def compact_command(
             f"Added {output.count(observed.notes, 'observation')} from "
             f"{output.count(observed.messages, 'message')}."
         )
-
-
-def _thread_json(thread: Thread) -> dict[str, Any]:
-    return {
-        "id": thread.id,
-        "resourceId": thread.resource_id,
-        "kind": thread.kind,
-        "parentId": thread.parent_id,
-        "title": thread.title,
-        "metadata": dict(thread.metadata),
-        "createdAt": thread.created_at,
-        "updatedAt": thread.updated_at,
-        "messageCount": thread.message_count,
-        "tokenCount": thread.token_count,
-    }
-
-
-def _compaction_json(compaction: Compaction) -> dict[str, Any]:
-    return {
-        "id": compaction.id,
-        "level": compaction.level,
-        "startSeq": compaction.start_seq,
-        "endSeq": compaction.end_seq,
-        "messageCount": compaction.message_count,
-        "summary": compaction.summary,
-        "code": compaction.code,
-        "method": compaction.method,
-        "createdAt": compaction.created_at,
-        "undoneAt": compaction.undone_at,
-    }

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import click
@@ -15,12 +14,6 @@ from smara.meaning.models import EmbeddingProgress
 from smara.memory import Memory
 from smara.surfaces.cli import output
 from smara.surfaces.cli.options import Invocation, Reply, common, limit_option, with_memory
-
-_CALL_KEYS = {
-    "input_tokens": "inputTokens", "output_tokens": "outputTokens",
-    "cached_tokens": "cachedTokens", "cost_dollars": "costDollars", "is_measured": "isMeasured",
-    "started_at": "startedAt", "ended_at": "endedAt",
-}  # fmt: skip
 
 
 def models_line(status: dict[str, Any]) -> str:
@@ -83,10 +76,7 @@ def show(memory: Memory) -> Reply:
 def calls(memory: Memory, limit: int) -> Reply:
     """List the newest model calls of this project, with their cost."""
     found = memory.models.calls(limit)
-    yield [
-        {_CALL_KEYS.get(name, name): value for name, value in asdict(each).items()}
-        for each in found
-    ]
+    yield [output.camel_case(each) for each in found]
     output.table(
         ["started", "purpose", "model", "outcome", "read", "written", "dollars"],
         [
@@ -193,9 +183,11 @@ def status(memory: Memory) -> Reply:
             ],
             folding=["model"],
         )
-    for each in found.spaces:
-        for failure in each.failures[:5]:
-            output.say(f"{failure.kind} {failure.no} has no vector: {failure.message}")
+    output.print_lines(
+        f"{failure.kind} {failure.no} has no vector: {failure.message}"
+        for each in found.spaces
+        for failure in each.failures[:5]
+    )
 
 
 @embeddings_command.command("run")
@@ -207,8 +199,7 @@ def run(memory: Memory, limit: int | None, seconds: float | None, retry: bool) -
     """Create missing vectors. Safe to interrupt and to repeat."""
     if retry:
         memory.embeddings.retry()
-    done = _run(memory, limit, seconds)
-    return _reply(done)
+    return _reply(_run(memory, limit, seconds))
 
 
 @embeddings_command.command("switch")

@@ -375,17 +375,16 @@ def _show_failures(found: list[ObservationFailure], warned: list[ObservationWarn
             if each.first_seq
             else each.thread_id
         )
-        head = (
+        output.say(
             f"{output.moment(each.failed_at)} · {each.operation} · {where} · "
-            f"{output.count(each.attempts, 'attempt')} · {_next(each)}"
+            f"{output.count(each.attempts, 'attempt')} · {_next(each)}",
+            bold=True,
         )
-        output.say(head, bold=True)
         output.say(output.paragraph(f"{each.code}: {each.message}", "   ", "   "))
     for batch in warned:
         where = f"{batch.thread_id}:{batch.first_seq}–{batch.last_seq}"
         output.say(f"{output.moment(batch.created_at)} · left out · {where}", bold=True)
-        for line in batch.warnings:
-            output.say(output.paragraph(line, "   ", "   "))
+        output.print_lines(output.paragraph(line, "   ", "   ") for line in batch.warnings)
 
 
 def _next(failure: ObservationFailure) -> str:

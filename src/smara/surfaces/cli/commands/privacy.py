@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Mapping
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -55,7 +53,7 @@ def backup_command(memory: Memory, file: str | None) -> Reply:
     name = file or f"smara-{_now()}.{'db' if is_file else 'zip'}"
     report = memory.privacy.backup(name)
     lacks = memory.transcripts.status().copy_lines()
-    yield camel_case(report)
+    yield output.camel_case(report)
     output.sentence(
         f"Wrote {report.path} ({output.size(report.size_bytes)}) and checked it:"
         f" {_summary(report.counts)}.",
@@ -79,7 +77,7 @@ def restore_command(call: Invocation, file: str, yes: bool) -> Reply:
         if memory.path is not None and not yes and not call.as_json:
             click.confirm(f"Restore {file} to {memory.path}?", abort=True, err=True)
         report = memory.privacy.restore(file)
-    yield camel_case(report)
+    yield output.camel_case(report)
     output.sentence(f"Restored {file}: {_summary(report.counts)}.")
     if report.saved_as:
         output.sentence(f"What was there before is in {report.saved_as}.")
@@ -111,7 +109,7 @@ def copy_command(call: Invocation, projects: tuple[str, ...], **given: Any) -> R
     is taken. What cannot be decided stays as it is in TO and is listed.
     """
     report = copy_store(projects=[*projects, *filter(None, [call.project])] or None, **given)
-    yield {**camel_case(report), "rows": report.rows, "sha256": report.sha256}
+    yield {**output.camel_case(report), "rows": report.rows, "sha256": report.sha256}
     output.say(*report.lines(output.count))
 
 
@@ -233,13 +231,13 @@ def erase_command(
         given = {**target, "messages": [find_message(memory, each).id for each in messages]}
         if not yes:
             plan = memory.privacy.plan_erase(**given)
-            yield {"isDryRun": True, **camel_case(plan)}
+            yield {"isDryRun": True, **output.camel_case(plan)}
             _say_plan(plan, "Would erase")
             output.say("Nothing was changed. `--yes` erases it; there is no undo.")
             return
         drain(memory, spool_folder())  # events that wait would bring it back
         receipt = memory.privacy.erase(**given)
-    yield {"isDryRun": False, **camel_case(receipt), "plan": camel_case(receipt.plan)}
+    yield {"isDryRun": False, **output.camel_case(receipt), "plan": output.camel_case(receipt.plan)}
     _say_plan(receipt.plan, "Erased")
     call.exit_code = _say_traces(receipt)
 
@@ -273,7 +271,7 @@ def _transcribed(call: Invocation, yes: bool, files: tuple[str, ...]) -> Reply:
             drain(memory, spool_folder())  # events that wait would bring it back
         act = memory.transcripts.withhold if yes else memory.transcripts.plan
         report = act(transcripts_of(memory, files))
-    yield {"isDryRun": not yes, **camel_case(report)}
+    yield {"isDryRun": not yes, **output.camel_case(report)}
     output.say(*report.lines(output.count))
     if report.plan.lines:
         output.table(("rows", "of", "why"), report.plan.lines)
@@ -319,7 +317,7 @@ def _archive(call: Invocation, file: str | None, **selection: Any) -> Reply:
     with call.memory() as memory:
         report = memory.privacy.export(name, **selection)
         lacks = memory.transcripts.status().copy_lines()
-    yield camel_case(report)
+    yield output.camel_case(report)
     output.sentence(
         f"Wrote {report.path} ({output.size(report.size_bytes)}): {_summary(report.counts)}"
         f" of {output.count(len(report.projects), 'project')}.",
@@ -338,16 +336,8 @@ def _text(call: Invocation, file: str | None, form: Any) -> Reply:
                 click.echo(output.encodable(line))
             return
         report = memory.privacy.export(file, format=form)
-    yield camel_case(report)
+    yield output.camel_case(report)
     output.say(f"Wrote {report.path} ({output.size(report.size_bytes)}).")
-
-
-def camel_case(report: Any) -> dict[str, Any]:
-    """Return a report with the names of the JSON output."""
-    return {
-        re.sub(r"_(.)", lambda hit: hit[1].upper(), name): value
-        for name, value in asdict(report).items()
-    }
 
 
 def _summary(counts: Mapping[str, int]) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 import webbrowser
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -13,14 +12,18 @@ import click
 
 from smara.config import load_settings
 from smara.environment import serve_folder
-from smara.errors import MissingExtraError
 from smara.memory import open_memory
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, Reply, common
+from smara.surfaces.cli.options import Invocation, Reply, common, needs_extra
 from smara.surfaces.http.keys import KeyFile, Principal
 from smara.telemetry.trace import start_tracing
 
 _DAY_MS = 86_400_000
+_needs_http = partial(
+    needs_extra,
+    "http",
+    'The HTTP server needs the package {}. Install it with: pip install "smara[http]"',
+)
 
 
 @click.command("serve")
@@ -72,21 +75,6 @@ def ui_command(
     counts = ", ".join(f"{count:,} {name}" for name, count in report["counts"].items())
     output.say(f"Wrote {file} ({output.size(report['bytes'])}): {counts}.")
     output.say("It holds private text of the project; share it as you would share the code.")
-
-
-@contextmanager
-def _needs_http() -> Iterator[None]:
-    """Say which extra brings a package that is missing."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("smara"):
-            raise
-        raise MissingExtraError(
-            f"The HTTP server needs the package {error.name}. Install it with: pip install "
-            '"smara[http]"',
-            extra="http",
-        ) from None
 
 
 def _serve(
@@ -142,13 +130,12 @@ def add_key(
     days: int | None,
 ) -> Reply:
     """Make a key and print it; it is shown this once."""
-    until = int(time.time() * 1_000) + days * _DAY_MS if days else None
     principal = Principal(
         name,
         may_write=not read_only,
         is_person=not agent,
         projects=projects or None,
-        expires_at=until,
+        expires_at=int(time.time() * 1_000) + days * _DAY_MS if days else None,
     )
     secret = _file().add(principal)
     yield {**_key_json(principal), "key": secret}

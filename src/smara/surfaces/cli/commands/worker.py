@@ -50,8 +50,9 @@ def hold_instance(
     """
     machine = socket.gethostname()
     name = f"{kind}:{machine}" + ("" if project is None else f":{project}")
-    owner = f"{machine}:{os.getpid()}"
-    lease = memory.internals.leases.acquire_from_gone(name, owner, LEASE_SECONDS)
+    lease = memory.internals.leases.acquire_from_gone(
+        name, f"{machine}:{os.getpid()}", LEASE_SECONDS
+    )
     if lease is None:
         holder = memory.internals.leases.find(name)
         until = f", lease until {output.moment(holder.expires_at)}" if holder else ""

@@ -29,7 +29,6 @@ from smara.working.models import (
     TEMPLATE_NAMES,
     WorkingFormat,
     WorkingMemory,
-    WorkingVersion,
 )
 
 working_command = click.Group(
@@ -76,7 +75,7 @@ def show(call: Invocation, rendered: bool, version: int | None, **place: Any) ->
         page = memory.working.get(**place)
         block = memory.working.render(**place) if rendered else None
         old = memory.working.get_version(version, **place) if version is not None else None
-    shown = _version_json(old) if old else working_json(page)
+    shown = output.camel_case(old) if old else working_json(page)
     yield shown if block is None else {**shown, "rendered": block}
     if output.is_terminal():
         owner = f"thread {page.thread_id}" if page.thread_id else f"resource {page.resource_id}"
@@ -183,7 +182,7 @@ def edit(call: Invocation, section: str | None, content: str | None, **given: An
 def history(memory: Memory, limit: int, before: int | None, **place: Any) -> Reply:
     """List the versions of the page, newest first."""
     versions = memory.working.history(**place, limit=limit, before=before)
-    yield [_version_json(version) for version in versions]
+    yield [output.camel_case(version) for version in versions]
     output.table(
         ("version", "time", "actor", "characters", "reason"),
         [
@@ -207,14 +206,12 @@ def history(memory: Memory, limit: int, before: int | None, **place: Any) -> Rep
 @with_memory
 def restore(memory: Memory, version: int, **given: Any) -> Reply:
     """Restore an old version as a new one."""
-    page = memory.working.restore(version, **given)
-    return _reply(page)
+    return _reply(memory.working.restore(version, **given))
 
 
 def _edit_by_hand(memory: Memory, given: dict[str, Any]) -> WorkingMemory:
     """Open the page in the editor and store it; a refused text is kept in a file."""
-    place = {name: given[name] for name in ("resource_id", "thread_id")}
-    page = memory.working.get(**place)
+    page = memory.working.get(**{name: given[name] for name in ("resource_id", "thread_id")})
     suffix = ".json" if page.format == "json" else ".md"
     edited = click.edit(page.content, extension=suffix)
     if edited is None:
@@ -249,16 +246,3 @@ def _reply(page: WorkingMemory) -> Reply:
         )
     else:
         output.say("Nothing was changed.")
-
-
-def _version_json(version: WorkingVersion) -> dict[str, Any]:
-    return {
-        "version": version.version,
-        "format": version.format,
-        "content": version.content,
-        "template": version.template,
-        "schema": version.schema,
-        "actor": version.actor,
-        "reason": version.reason,
-        "createdAt": version.created_at,
-    }

@@ -296,10 +296,9 @@ def _change(name: str, verb: str, help: str) -> click.Command:
         return _reply(memory, memory_ids, verb, method=name, **given)
 
     if name in ("forget", "reject"):
-        why = click.option(
+        change = click.option(
             "--why", metavar="TEXT", default="", help="The reason, kept in the history."
-        )
-        change = why(change)
+        )(change)
     return click.command(name, help=help)(change)
 
 

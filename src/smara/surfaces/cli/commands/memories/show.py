@@ -312,8 +312,7 @@ def show(memory: Memory, memory_id: str) -> Reply:
     click.echo(f"{mark(trust_of(found))} ", nl=False)
     lines = found.content.split("\n")
     output.say(output.paragraph(f"{found.short_id}  {lines[0]}", "", "  ").lstrip(), bold=True)
-    for line in lines[1:]:
-        output.say(f"  {line}")
+    output.print_lines(f"  {line}" for line in lines[1:])
     output.say()
     for name, value in facts[2:]:
         if value not in (None, "") and name not in ("evidence", "data"):
@@ -326,8 +325,9 @@ def show(memory: Memory, memory_id: str) -> Reply:
         place = str(evidence).replace(evidence.commit or "", (evidence.commit or "")[:12])
         output.say(output.paragraph(place, "    ", "      "))
         if evidence.quote and one_line(evidence.quote) != one_line(found.content):
-            quote = output.paragraph(one_line(evidence.quote, 300), "      “", "      ")
-            output.say(quote, dim=True)
+            output.say(
+                output.paragraph(one_line(evidence.quote, 300), "      “", "      "), dim=True
+            )
     if len(chain) > 1:
         heading("Replaced versions")
         for each in chain:
@@ -349,8 +349,7 @@ def _print_data(memory: TypedMemory) -> None:
         lines.append((f"{name.replace('_', ' ')}: {text}", " " * 6))
     if lines:
         heading("More")
-    for line, indent in lines:
-        output.say(output.paragraph(line, "    ", indent))
+    output.print_lines(output.paragraph(line, "    ", indent) for line, indent in lines)
 
 
 @click.command("why")

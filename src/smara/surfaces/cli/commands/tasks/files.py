@@ -120,8 +120,7 @@ def import_tasks(call: Invocation, files: tuple[str, ...]) -> Reply:
                 for refused in each.refused
             ),
         ]
-        for line in lines[:_LINES_NAMED]:
-            output.say(line)
+        output.print_lines(lines[:_LINES_NAMED])
         if len(lines) > _LINES_NAMED:
             output.say(f"and {len(lines) - _LINES_NAMED:,} more; --json lists them all.")
 

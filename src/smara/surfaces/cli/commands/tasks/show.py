@@ -119,7 +119,7 @@ def _print_card(
 def _print_facts(details: TaskDetails, is_full: bool) -> None:
     """Print names and values for a pipe, one a line, then the description."""
     task = details.task
-    rows: list[tuple[str, Any]] = [
+    for row in [
         ("task", task.short_id),
         ("uuid", task.id),
         ("title", task.title),
@@ -151,8 +151,7 @@ def _print_facts(details: TaskDetails, is_full: bool) -> None:
             f"{details.progress.closed}/{details.progress.total}" if details.progress else "",
         ),
         ("messages", " ".join(details.linked_message_ids)),
-    ]
-    for row in rows:
+    ]:
         output.row(row)
     text = task.full_description if is_full else task.description
     if text.strip():
@@ -381,12 +380,12 @@ def search(call: Invocation, query: str, limit: int, status: Any, with_messages:
         ]
         for hits in (answer.hits, answer.nearest)
     )
-    data: dict[str, Any] = {"results": results, "totalHits": answer.total_hits}
-    if nearest:
-        data["nearest"] = nearest
-    if answer.messages is not None:
-        data["messages"] = messages
-    yield data
+    yield {
+        "results": results,
+        "totalHits": answer.total_hits,
+        **({"nearest": nearest} if nearest else {}),
+        **({} if answer.messages is None else {"messages": messages}),
+    }
     if not answer and not answer.messages:
         click.echo(output.NOTHING_FOUND, err=True)
     output.print_nearest(f"{hit.task.short_id}: {hit.task.title}" for hit in answer.nearest)
