@@ -309,9 +309,8 @@ def ollama_url() -> str:
 
 def environment_for_git() -> dict[str, str]:
     """Return the environment for git that asks nothing and fetches nothing."""
-    others = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return {
-        **others,
+        **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_TERMINAL_PROMPT": "0",
         # An object that is missing would be fetched by a program that the repository names.

@@ -125,8 +125,9 @@ class Appender:
             ]
             if task_id is not None:
                 fresh = [each if each.task_id else each._replace(task_id=task_id) for each in fresh]
-            thread = (thread_no, thread_id, owner)
-            stored = self._insert(session, thread, last_seq, fresh=fresh, now_ms=now_ms)
+            stored = self._insert(
+                session, (thread_no, thread_id, owner), last_seq, fresh=fresh, now_ms=now_ms
+            )
             met = self._add_words(session, fresh)
         # What was rolled back must be offered again, so words are met after the commit.
         if len(self._met) + len(met) > _KEPT:

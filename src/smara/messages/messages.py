@@ -121,8 +121,7 @@ class Messages:
         prepared = prepare(batch, self._counter, self._max_message_bytes, first)
         if self._withhold is None:
             return prepared
-        pointers = [as_new_message(each).pointer for each in batch]
-        return list(map(self._withhold, prepared, pointers))
+        return list(map(self._withhold, prepared, [as_new_message(each).pointer for each in batch]))
 
     def add_many(
         self,

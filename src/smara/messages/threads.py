@@ -262,12 +262,13 @@ class Threads:
             if thread is not None:
                 precondition.get()(thread)
                 merged = {**thread.metadata, **(metadata or {})}
-                present = {key: value for key, value in merged.items() if value is not None}
                 self._store.update_thread(
                     session,
                     thread_id,
                     _clean_title(thread.title if title is None else title),
-                    metadata=dump_metadata(present),
+                    metadata=dump_metadata(
+                        {key: value for key, value in merged.items() if value is not None}
+                    ),
                     now_ms=now,
                 )
         return self.get(thread_id)

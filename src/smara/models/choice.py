@@ -52,33 +52,32 @@ def choose(settings: Settings, memory_bytes: int | None = None) -> Choice:
     ``memory_bytes`` is what this machine has.
     """
     chosen = settings.embedder.strip()
-    if chosen == "off":
-        return Choice(None, "the setting embedder is off")
-    if chosen in ("", "offline"):
-        return Choice(OfflineEmbedder(), "it is the default, and needs no server and no key")
-
-    if chosen == "auto":
-        # The first step of the ladder that holds.
-        try:
-            found = _ollama(None, ollama_url(), settings, memory_bytes=memory_bytes)
-        except ModelError as error:
-            missing = f"Ollama: {error.facts.get('reason', error.code)}".replace("_", " ")
-        else:
-            return Choice(found.embedder, f"auto: {found.why}")
-        if vendor_key("OPENAI_API_KEY"):
+    match chosen:
+        case "off":
+            return Choice(None, "the setting embedder is off")
+        case "" | "offline":
+            return Choice(OfflineEmbedder(), "it is the default, and needs no server and no key")
+        case "auto":
+            # The first step of the ladder that holds.
+            try:
+                found = _ollama(None, ollama_url(), settings, memory_bytes=memory_bytes)
+                return Choice(found.embedder, f"auto: {found.why}")
+            except ModelError as error:
+                missing = f"Ollama: {error.facts.get('reason', error.code)}".replace("_", " ")
+            if vendor_key("OPENAI_API_KEY"):
+                return Choice(
+                    _openai(None, None, settings).embedder,
+                    f"auto: there is a key of OpenAI ({missing})",
+                )
             return Choice(
-                _openai(None, None, settings).embedder,
-                f"auto: there is a key of OpenAI ({missing})",
+                OfflineEmbedder(), f"auto: nothing better is there ({missing}; no OPENAI_API_KEY)"
             )
-        return Choice(
-            OfflineEmbedder(), f"auto: nothing better is there ({missing}; no OPENAI_API_KEY)"
-        )
-    if chosen.startswith("onnx:"):
-        from smara.models.onnx import OnnxEmbedder
+        case _ if chosen.startswith("onnx:"):
+            from smara.models.onnx import OnnxEmbedder
 
-        return Choice(
-            OnnxEmbedder(chosen.removeprefix("onnx:")), "the setting embedder names its folder"
-        )
+            return Choice(
+                OnnxEmbedder(chosen.removeprefix("onnx:")), "the setting embedder names its folder"
+            )
     match = _EMBEDDER_SERVER.fullmatch(chosen)
     if match is None:
         raise ConfigError(f"The setting embedder cannot be read. {_EMBEDDER_FORMS}")
@@ -113,15 +112,20 @@ def _openai(model: str | None, address: str | None, settings: Settings) -> Choic
             model or servers.OPENAI_MODEL, address, settings.embedder_api_key, settings=settings
         )
         return Choice(embedder, f"the setting embedder names it, at {without_login(address)}")
-    key = settings.embedder_api_key or vendor_key("OPENAI_API_KEY")
-    if key is None:
-        raise MissingSettingError(
-            "OpenAI needs a key. Set OPENAI_API_KEY, or embedder_api_key (SMARA_EMBEDDER_API_KEY).",
-            setting="embedder_api_key",
-        )
+    key = settings.embedder_api_key or _key("OpenAI", "embedder_api_key", "OPENAI_API_KEY")
     return Choice(
         servers.OpenAIEmbedder(model or servers.OPENAI_MODEL, None, key, settings=settings),
         "the setting embedder names it",
+    )
+
+
+def _key(vendor: str, setting: str, *variables: str) -> str:
+    """Return a vendor's key from its own variables, or say where it may stand."""
+    if key := vendor_key(*variables):
+        return key
+    raise MissingSettingError(
+        f"{vendor} needs a key. Set {variables[0]}, or {setting} (SMARA_{setting.upper()}).",
+        setting=setting,
     )
 
 
@@ -167,10 +171,7 @@ def _cohere(model: str | None, address: str | None, settings: Settings) -> Reran
 
     if address is not None:  # Cohere's own key is never sent to whoever serves this address
         return CohereReranker(model, address, settings.reranker_api_key)
-    key = settings.reranker_api_key or vendor_key("CO_API_KEY", "COHERE_API_KEY")
-    if key is None:
-        raise MissingSettingError(
-            "Cohere needs a key. Set CO_API_KEY, or reranker_api_key (SMARA_RERANKER_API_KEY).",
-            setting="reranker_api_key",
-        )
+    key = settings.reranker_api_key or _key(
+        "Cohere", "reranker_api_key", "CO_API_KEY", "COHERE_API_KEY"
+    )
     return CohereReranker(model or COHERE_MODEL, COHERE_URL, key, vendor="cohere")

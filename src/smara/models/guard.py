@@ -216,8 +216,9 @@ class GivenEmbedder:
         *,
         deadline_seconds: float | None = None,
     ) -> Vectors:
-        redacted = [self._redact(text) for text in texts]
-        vectors = self._embedder.embed(redacted, kind, deadline_seconds=deadline_seconds)
+        vectors = self._embedder.embed(
+            [self._redact(text) for text in texts], kind, deadline_seconds=deadline_seconds
+        )
         return check_rows(vectors, len(texts), self.dims, name=self.model_id, may_be_zero=True)
 
 

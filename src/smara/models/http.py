@@ -79,8 +79,9 @@ def request_json(
                 if stop.is_set():
                     raise TimeoutError
                 was_sent = True
-                method = "GET" if sent is None else "POST"
-                connection.request(method, target, sent, {**fields, **proxy_fields})
+                connection.request(
+                    "GET" if sent is None else "POST", target, sent, {**fields, **proxy_fields}
+                )
                 response = connection.getresponse()
                 most = most_bytes if response.status < 300 else _MOST_ERROR_BYTES
                 content = bytearray()

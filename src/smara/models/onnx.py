@@ -83,8 +83,9 @@ class OnnxFolder:
         question, *whole = (
             text.encode("utf-8", "replace").decode("utf-8") for text in (query or "", *texts)
         )
-        pairs = whole if query is None else [(question, text) for text in whole]
-        encodings = tokenizer.encode_batch(pairs)
+        encodings = tokenizer.encode_batch(
+            whole if query is None else [(question, text) for text in whole]
+        )
         inputs = {
             "input_ids": [each.ids for each in encodings],
             "attention_mask": [each.attention_mask for each in encodings],
@@ -96,10 +97,9 @@ class OnnxFolder:
                 f"{self.model} wants {', '.join(sorted(missing))}, which is no input of a text "
                 "model."
             )
-        arrays = {name: np.asarray(inputs[name], dtype=np.int64) for name in names}
         outputs = zip(
             (output.name for output in session.get_outputs()),
-            session.run(None, arrays),
+            session.run(None, {name: np.asarray(inputs[name], dtype=np.int64) for name in names}),
             strict=True,
         )
         return dict(outputs), np.asarray(inputs["attention_mask"], dtype=np.float64)

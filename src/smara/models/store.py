@@ -34,9 +34,9 @@ class CallStore(ProjectStore):
 
     def put_pause(self, session: Session, pause: Pause | None) -> None:
         words = (to_storable(pause.reason), to_storable(pause.actor)) if pause else (None, None)
-        values = (pause.paused_at if pause else None, *words)
         session.run(
-            "UPDATE model_switch SET paused_at = ?, reason = ?, actor = ? WHERE no = 1", values
+            "UPDATE model_switch SET paused_at = ?, reason = ?, actor = ? WHERE no = 1",
+            (pause.paused_at if pause else None, *words),
         )
 
     def spent(self, session: Session, since_ms: int) -> WindowUsage:
@@ -56,12 +56,6 @@ class CallStore(ProjectStore):
 
     def uses(self, session: Session, since_ms: int) -> list[tuple[int, WindowUsage]]:
         """Return each call's time and usage since then, oldest first."""
-        rows = session.all(
-            "SELECT started_at, input_tokens + output_tokens, coalesce(cost_microdollars, 0), "
-            "purpose FROM model_calls"
-            " WHERE started_at > ? ORDER BY started_at",
-            (since_ms,),
-        )
         return [
             (
                 at,
@@ -71,7 +65,12 @@ class CallStore(ProjectStore):
                     embedding_tokens=tokens if purpose in READING else 0,
                 ),
             )
-            for at, tokens, cost, purpose in rows
+            for at, tokens, cost, purpose in session.all(
+                "SELECT started_at, input_tokens + output_tokens, coalesce(cost_microdollars, 0), "
+                "purpose FROM model_calls"
+                " WHERE started_at > ? ORDER BY started_at",
+                (since_ms,),
+            )
         ]
 
     def insert(

@@ -95,19 +95,18 @@ class OllamaModel:
         # Powers of two: the model is loaded anew for every other length.
         while window < needed + request.max_output_tokens:
             window *= 2
-        options = {
-            **request.settings,
-            "num_ctx": window,
-            "num_predict": request.max_output_tokens,
-            **({} if request.temperature is None else {"temperature": request.temperature}),
-        }
         reply = request_json(
             self._url,
             {
                 "model": self.spec.model,
                 "stream": False,
                 "messages": [{"role": role, "content": text} for role, text in spoken if text],
-                "options": options,
+                "options": {
+                    **request.settings,
+                    "num_ctx": window,
+                    "num_predict": request.max_output_tokens,
+                    **({} if request.temperature is None else {"temperature": request.temperature}),
+                },
                 **({} if request.schema is None else {"format": request.schema}),
                 **request.provider_options,
             },
@@ -187,11 +186,9 @@ class _VendorCall:
             # Without it a vendor's package streams what it thinks will take long. The deadline
             # itself is ours.
             "timeout": request.deadline_seconds or _DEADLINE_SECONDS,
+            **({} if request.temperature is None else {"temperature": request.temperature}),
+            **({"extra_body": dict(request.provider_options)} if request.provider_options else {}),
         }
-        if request.temperature is not None:
-            options["temperature"] = request.temperature
-        if request.provider_options:
-            options["extra_body"] = dict(request.provider_options)
         try:
             async with self._client() as client:
                 made = _make_model(self._spec, self._api_key, client)
@@ -286,16 +283,15 @@ class _VendorCall:
 
     def _reply(self, answer: ModelResponse) -> ChatReply:
         text, counted = answer.text or "", answer.usage
-        usage = _usage(
-            self._request,
-            text,
-            counted.input_tokens,
-            counted.output_tokens,
-            cache=(counted.cache_read_tokens, counted.cache_write_tokens),
-        )
         return ChatReply(
             text,
-            usage,
+            _usage(
+                self._request,
+                text,
+                counted.input_tokens,
+                counted.output_tokens,
+                cache=(counted.cache_read_tokens, counted.cache_write_tokens),
+            ),
             _FINISHES.get(answer.finish_reason, "other"),
             model=answer.model_name or self._spec.model,
         )

@@ -75,8 +75,9 @@ class TaskChange(Change[StoredTask]):
         status = fields.get("status", task.status)
         affected = [no] if status != task.status else []
         if affected and "closed" in (status, task.status):
-            waits = self.store.waits(self.session, [no], is_awaited=True)
-            affected += [waiter for waiter, _, _ in waits]
+            affected += [
+                waiter for waiter, _, _ in self.store.waits(self.session, [no], is_awaited=True)
+            ]
         with self.counted(affected):
             if values:
                 self.store.write(self.session, no, values)

@@ -49,8 +49,9 @@ class _Side:
 
     def advance(self) -> None:
         fresh = []
-        waits = self._store.waits(self._session, self.edge, is_awaited=self._is_awaited)
-        for waiter, awaited, _ in waits:
+        for waiter, awaited, _ in self._store.waits(
+            self._session, self.edge, is_awaited=self._is_awaited
+        ):
             source, target = (awaited, waiter) if self._is_awaited else (waiter, awaited)
             if target not in self.came_from:
                 self.came_from[target] = source

@@ -160,8 +160,9 @@ class TaskImporter:
                 edges.append((each, target))
         waiting = [(each.no, to, each.type) for each, to in edges if each.type != "related"]
         present = turn.store.all_edges(turn.session, is_unfinished_only=False)
-        numbers = [no for each, target in edges for no in (each.no, target)]
-        tasks = turn.store.by_numbers(turn.session, numbers)
+        tasks = turn.store.by_numbers(
+            turn.session, [no for each, target in edges for no in (each.no, target)]
+        )
         if topological_order([*present, *waiting]) is not None:
             # No circle: each is added without a look of its own.
             with turn.counted(waits_for(edge)[0] for edge in waiting):
@@ -182,8 +183,9 @@ class TaskImporter:
                 self._refuse(each, str(error.facts["brief"]))
 
     def _refuse(self, dependency: _Dependency, why: str) -> None:
-        what = f"{dependency.type} {dependency.other}"
-        self._refused.append(TaskRefusal(dependency.name, what, why))
+        self._refused.append(
+            TaskRefusal(dependency.name, f"{dependency.type} {dependency.other}", why)
+        )
 
 
 def _find(turn: TaskChange, task_id: str | None, short_id: str | None) -> int | None:

@@ -334,8 +334,9 @@ class TaskReader:
         Raises:
             NotFoundError: If there is no such task.
         """
-        events = self.history(task_id, limit=100)
-        titled = next((each for each in events if "title" in each.after), None)
+        titled = next(
+            (each for each in self.history(task_id, limit=100) if "title" in each.after), None
+        )
         if titled is None:
             return "person"
         return "import" if titled.kind == "imported" else author_of(titled.actor)
@@ -371,8 +372,9 @@ class TaskReader:
 
     def _expire_quietly(self) -> None:
         """Expire claims before looking; a store that cannot be written is shown as it is."""
-        now = self._journal.project.clock.now_ms()
-        if not self._store.ask(self._store.abandoned, self._silent_since(now)):
+        if not self._store.ask(
+            self._store.abandoned, self._silent_since(self._journal.project.clock.now_ms())
+        ):
             return
         try:
             self.expire()
@@ -401,16 +403,17 @@ class _Forest:
         self._tasks = store.by_numbers(session, numbers)
         self._waiting: set[int] = set()
         for part in parts(list(numbers)):
-            rest = f" AND t.no IN ({marks(len(part))}) AND {WAITS}"
-            self._waiting.update(store.numbers(session, rest, part))
+            self._waiting.update(
+                store.numbers(session, f" AND t.no IN ({marks(len(part))}) AND {WAITS}", part)
+            )
         self._opened: set[int] = set()
 
     def nodes(self, numbers: Sequence[int], relation: Any, depth: int = 0) -> list[TreeNode]:
         """Return the nodes of some tasks, the most urgent first."""
         nodes: list[TreeNode] = []
-        there = [no for no in numbers if no in self._tasks]
         for no in sorted(
-            there, key=lambda n: (self._tasks[n].priority, self._tasks[n].created_at, n)
+            [no for no in numbers if no in self._tasks],
+            key=lambda n: (self._tasks[n].priority, self._tasks[n].created_at, n),
         ):
             task = self._tasks[no]
             children, needs = self._children.get(no, ()), self._needs.get(no, ())

@@ -103,8 +103,9 @@ class TaskStore(JournalStore[Task, StoredTask, TaskTotals]):
                 f" WHERE project_no = :project AND type = 'parent-child' AND {other} {among}"
                 " ORDER BY 3, 1, 2"
             )
-            rows = session.all(self.sql(statement), (*part, *part))
-            found += [(row[0], row[1], row[2]) for row in rows]
+            found += [
+                (row[0], row[1], row[2]) for row in session.all(self.sql(statement), (*part, *part))
+            ]
         return found
 
     def all_edges(self, session: Session, is_unfinished_only: bool) -> list[tuple[int, int, str]]:
@@ -172,13 +173,13 @@ class TaskStore(JournalStore[Task, StoredTask, TaskTotals]):
 
     def count(self, session: Session, numbers: Sequence[int] | None = None) -> TaskTotals:
         """Count some tasks, or all, by status and readiness."""
-        conditions = (
-            *(f"status = '{status}'" for status in STATUSES),
-            "status = 'open' AND NOT waits",
-            "waits",
-        )
         columns = ", ".join(
-            f"coalesce(sum(CASE WHEN {condition} THEN 1 ELSE 0 END), 0)" for condition in conditions
+            f"coalesce(sum(CASE WHEN {condition} THEN 1 ELSE 0 END), 0)"
+            for condition in (
+                *(f"status = '{status}'" for status in STATUSES),
+                "status = 'open' AND NOT waits",
+                "waits",
+            )
         )
         totals = TaskTotals()
         for part in [None] if numbers is None else parts(numbers):

@@ -411,8 +411,9 @@ class Tasks(TaskReader):
         """
         one_of(type, DEPENDENCY_TYPES, "type")
         with self._changing(task_id, actor, session_id) as (turn, stored):
-            target = self._store.require(turn.session, depends_on)
-            turn.add_dependencies(stored, target, types=(type,))
+            turn.add_dependencies(
+                stored, self._store.require(turn.session, depends_on), types=(type,)
+            )
             return self._store.stored(turn.session, stored.no).task
 
     def undepend(
@@ -435,8 +436,9 @@ class Tasks(TaskReader):
         """
         types = DEPENDENCY_TYPES if type is None else (one_of(type, DEPENDENCY_TYPES, "type"),)
         with self._changing(task_id, actor, session_id) as (turn, stored):
-            target = self._store.require(turn.session, depends_on)
-            turn.remove_dependencies(stored, target, types=types)
+            turn.remove_dependencies(
+                stored, self._store.require(turn.session, depends_on), types=types
+            )
             return self._store.stored(turn.session, stored.no).task
 
     def undo(
@@ -515,8 +517,7 @@ class Tasks(TaskReader):
         """
         done = 0
         with self._journal.begin() as turn:
-            at = turn.now_ms if now is None else now
-            for level, closed_before in self._limits(at):
+            for level, closed_before in self._limits(turn.now_ms if now is None else now):
                 found = self._store.select(
                     turn.session,
                     f"{_FADING}{'' if is_asked else _UNTOUCHED} ORDER BY t.closed_at LIMIT ?",

@@ -79,11 +79,12 @@ def map_code(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     given = [each.strip() for each in arguments.get("target", "").split(",") if each.strip()]
     budget = max(1, arguments["tokens"] - _tokens(note or "") - _HEAD_TOKENS)
     found = memory.code.asking().map(budget, given, given)
-    shown = (
-        f"{found.symbols} of {found.total_symbols} names, {found.files} of "
-        f"{found.total_files} files"
-    )
-    return {"shown": shown, **filled(note=note), "lines": found.text.splitlines()}
+    return {
+        "shown": f"{found.symbols} of {found.total_symbols} names, {found.files} of "
+        f"{found.total_files} files",
+        **filled(note=note),
+        "lines": found.text.splitlines(),
+    }
 
 
 def reached_line(reached: Reached, is_backward: bool) -> str:

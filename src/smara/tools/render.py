@@ -161,14 +161,13 @@ def _working(answer: Json) -> Iterable[str]:
 
 
 def _recorded(answer: Json) -> Iterable[str]:
-    yield f"{_OUTCOMES[answer['outcome']]}: {memory_line(answer['memory'])}"
-    if answer.get("supersedes"):
-        yield f"It takes the place of {', '.join(answer['supersedes'])}."
-    if answer.get("contradicts"):
-        yield (
-            f"It contradicts {', '.join(answer['contradicts'])}, which is more trusted; a person "
-            "decides."
-        )
+    older, others = (", ".join(answer.get(name, ())) for name in ("supersedes", "contradicts"))
+    trusted = "which is more trusted; a person decides"
+    return [
+        f"{_OUTCOMES[answer['outcome']]}: {memory_line(answer['memory'])}",
+        *([f"It takes the place of {older}."] if older else []),
+        *([f"It contradicts {others}, {trusted}."] if others else []),
+    ]
 
 
 def _session(answer: Json) -> Iterable[str]:

@@ -315,37 +315,38 @@ def _named(tool: Tool, action: CatalogueAction, given: Mapping[str, Any]) -> Jso
 def _as_meant(schema: Mapping[str, Any], value: Any) -> Any:
     """Return a value in the type of its schema where its meaning is clear: ``"3"`` is 3."""
     kind, is_text = schema["type"], isinstance(value, str)
-    if kind == "integer":
-        if is_text and _INTEGER.fullmatch(value):
-            value = int(float(value)) if "." in value else int(value)
-        elif isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-            value = int(value)
-        # More than there is room for on a page means as many as there is room for.
-        if schema["minimum"] == 1 and isinstance(value, int) and not isinstance(value, bool):
-            return min(value, schema["maximum"])
-    elif kind == "boolean" and isinstance(value, str | int) and not isinstance(value, bool):
-        return _FLAGS.get(str(value).strip().lower(), value)
-    elif kind == "array" and is_text:
-        try:
-            items = json.loads(value) if value.strip().startswith("[") else None
-        except (ValueError, RecursionError):
-            items = None
-        return (
-            items
-            if isinstance(items, list)
-            else [text for each in value.split(",") if (text := each.strip())]
-        )
-    elif kind == "array" and isinstance(value, tuple):
-        return list(value)
-    elif kind == "string" and is_text and "enum" in schema:
-        plain = value.strip().lower().replace(" ", "_")
-        return next(
-            (each for each in schema["enum"] if plain in (each, each.replace("-", "_"))), value
-        )
-    elif kind == "string" and isinstance(value, list | tuple) and value:
-        is_one = len(value) == 1 and "enum" in schema
-        are_texts = all(isinstance(each, str) for each in value)
-        return value if not are_texts else value[0] if is_one else ", ".join(value)
+    match kind:
+        case "integer":
+            if is_text and _INTEGER.fullmatch(value):
+                value = int(float(value)) if "." in value else int(value)
+            elif isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+                value = int(value)
+            # More than there is room for on a page means as many as there is room for.
+            if schema["minimum"] == 1 and isinstance(value, int) and not isinstance(value, bool):
+                return min(value, schema["maximum"])
+        case "boolean" if isinstance(value, str | int) and not isinstance(value, bool):
+            return _FLAGS.get(str(value).strip().lower(), value)
+        case "array" if is_text:
+            try:
+                items = json.loads(value) if value.strip().startswith("[") else None
+            except (ValueError, RecursionError):
+                items = None
+            return (
+                items
+                if isinstance(items, list)
+                else [text for each in value.split(",") if (text := each.strip())]
+            )
+        case "array" if isinstance(value, tuple):
+            return list(value)
+        case "string" if is_text and "enum" in schema:
+            plain = value.strip().lower().replace(" ", "_")
+            return next(
+                (each for each in schema["enum"] if plain in (each, each.replace("-", "_"))), value
+            )
+        case "string" if isinstance(value, list | tuple) and value:
+            is_one = len(value) == 1 and "enum" in schema
+            are_texts = all(isinstance(each, str) for each in value)
+            return value if not are_texts else value[0] if is_one else ", ".join(value)
     return value
 
 
@@ -405,13 +406,15 @@ def _example(action: CatalogueAction) -> str:
 
 def _shown(value: object) -> str:
     """A value as it may stand in a message: short, whatever it is."""
-    if isinstance(value, str):
-        text = json.dumps(value[: _SHOWN + 1], ensure_ascii=False)
-        return text if len(value) <= _SHOWN else text[:_SHOWN] + f'…" ({len(value):,} characters)'
-    if isinstance(value, Mapping):
-        return f"an object with {len(value)} entries"
-    if isinstance(value, list | tuple):
-        return f"a list of {len(value)}"
+    match value:
+        case str():
+            text = json.dumps(value[: _SHOWN + 1], ensure_ascii=False)
+            more = f'…" ({len(value):,} characters)'
+            return text if len(value) <= _SHOWN else text[:_SHOWN] + more
+        case Mapping():
+            return f"an object with {len(value)} entries"
+        case list() | tuple():
+            return f"a list of {len(value)}"
     try:
         text = json.dumps(value)
     except (TypeError, ValueError):

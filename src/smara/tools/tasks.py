@@ -78,19 +78,18 @@ def search(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     )
     has_more = len(answer) == limit and first + limit < min(answer.total_hits, MOST_DEEP)
     names = Names(memory.tasks.find, (hit.task for hit in answer))
-    tasks = [
-        brief_task_json(hit.task)
-        | filled(
-            blockedBy=names.blocking(hit.task),
-            rank=hit.rank,
-            score=round(hit.score, 4),
-            why=list(hit.why),
-            snippet=hit.snippet,
-        )
-        for hit in answer
-    ]
     return {
-        "tasks": tasks,
+        "tasks": [
+            brief_task_json(hit.task)
+            | filled(
+                blockedBy=names.blocking(hit.task),
+                rank=hit.rank,
+                score=round(hit.score, 4),
+                why=list(hit.why),
+                snippet=hit.snippet,
+            )
+            for hit in answer
+        ],
         "totalHits": answer.total_hits,
         **filled(
             nearest=[
@@ -121,19 +120,20 @@ _UPDATED = ("title", "description", "priority", "type", "labels", "assignee")
 def create(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     """Create a task."""
     needs = [each.strip() for each in arguments.get("dependsOn", "").split(",")]
-    task = memory.tasks.add(
-        arguments["title"],
-        description=arguments.get("description", ""),
-        type=arguments["type"],
-        priority=arguments["priority"],
-        labels=arguments.get("labels", ()),
-        assignee=arguments.get("assignee") or None,
-        parent=arguments.get("parent"),
-        depends_on=[each for each in needs if each],
-        actor=context.author,
-        session_id=context.session_id,
+    return _task(
+        memory.tasks.add(
+            arguments["title"],
+            description=arguments.get("description", ""),
+            type=arguments["type"],
+            priority=arguments["priority"],
+            labels=arguments.get("labels", ()),
+            assignee=arguments.get("assignee") or None,
+            parent=arguments.get("parent"),
+            depends_on=[each for each in needs if each],
+            actor=context.author,
+            session_id=context.session_id,
+        )
     )
-    return _task(task)
 
 
 def claim(memory: Memory, arguments: Json, context: ToolContext) -> Json:
@@ -201,10 +201,9 @@ def update(memory: Memory, arguments: Json, context: ToolContext) -> Json:
 def dep(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     """Make one task wait for another, or no longer."""
     change = memory.tasks.depend if arguments["add"] else memory.tasks.undepend
-    task = change(
-        arguments["taskId"], arguments["dependsOn"], type=arguments["kind"], **_who(context)
+    return _task(
+        change(arguments["taskId"], arguments["dependsOn"], type=arguments["kind"], **_who(context))
     )
-    return _task(task)
 
 
 def link(memory: Memory, arguments: Json, context: ToolContext) -> Json:

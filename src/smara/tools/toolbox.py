@@ -12,7 +12,7 @@ from typing import Any
 from smara.core import log
 from smara.errors import DatabaseError, SmaraError
 from smara.memory import Memory
-from smara.shapes import encodable
+from smara.shapes import encodable, filled
 from smara.tools import code, memories, tasks
 from smara.tools.catalogue import Json, Profile, ToolContext, ToolResult, tools_of
 from smara.tools.render import render
@@ -134,12 +134,16 @@ def refusal(action: str, error: Exception) -> ToolResult:
     else:
         code, brief = "bug", f"Memory has a problem of its own ({type(error).__name__})."
         hint = f"{_WITHOUT_MEMORY} What was asked may not have been done."
-    answer: Json = {"action": action, "success": False, "error": _clipped(brief), "code": code}
-    if hint:
-        answer["hint"] = _clipped(hint)
-    if isinstance(error, SmaraError) and error.is_retryable:
-        answer["retryable"] = True
-    clean: Json = encodable(answer)
+    may_succeed = isinstance(error, SmaraError) and error.is_retryable
+    clean: Json = encodable(
+        {
+            "action": action,
+            "success": False,
+            "error": _clipped(brief),
+            "code": code,
+            **filled(hint=hint and _clipped(hint), retryable=may_succeed),
+        }
+    )
     return ToolResult(True, clean, render(clean))
 
 

@@ -138,8 +138,9 @@ def replace_page(
             shape = page.schema if rules is None and was_json else rules
             return _json(value, shape, max_characters)
         begun = page.template if blank is None and page.is_stored and not was_json else blank
-        text = content if isinstance(content, str) else blank or ""
-        return _markdown(text, begun, max_characters)
+        return _markdown(
+            content if isinstance(content, str) else blank or "", begun, max_characters
+        )
 
     return edit
 

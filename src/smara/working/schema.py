@@ -320,9 +320,10 @@ def check_value(value: Any, schema: Mapping[str, Any]) -> None:
     draft = getattr(jsonschema, _draft(schema))
     bounded = jsonschema.validators.extend(draft, BoundedKeywords().of(draft))
     # A part that names its draft would be checked by the library's own class, unbounded.
-    undated = {name: part for name, part in schema.items() if name != "$schema"}
     # An empty registry: without one the library would fetch what a reference names.
-    validator = bounded(undated, registry=Registry())
+    validator = bounded(
+        {name: part for name, part in schema.items() if name != "$schema"}, registry=Registry()
+    )
     try:
         errors = list(islice(validator.iter_errors(value), 100))
     except Unresolvable as error:
@@ -405,25 +406,30 @@ def _sentence(error: Any) -> str:
     rule, value = error.validator, error.validator_value
     where = _short(".".join(map(str, error.absolute_path)) or "the page", quoted=False)
     instance = _short(error.instance)
-    if rule is None:
-        return f"{where} may not hold {instance}"
-    if rule == "type":
-        kinds = value if isinstance(value, list) else [value]
-        return f"{where} must be {' or '.join(map(str, kinds))}, not {instance}"
-    if rule in ("enum", "const"):
-        one_of = "one of " if rule == "enum" else ""
-        return f"{where} must be {one_of}{_short(value)}, not {instance}"
-    if rule == "required" and isinstance(error.instance, dict):
-        missing = [name for name in value if name not in error.instance]
-        return f"{where} must have {', '.join(map(repr, missing))}"
     message = _short(error.message, quoted=False)
-    if rule == "additionalProperties" and value is False:
-        names = [*error.schema.get("properties", {}), *error.schema.get("patternProperties", {})]
-        allowed = _short(", ".join(names), quoted=False) or "no fields"
-        return f"{where} may have only {allowed}; {message}"
-    if rule in ("anyOf", "oneOf") and error.context:
-        return f"{where} fits none of {len(value)} alternatives with {instance}"
-    return f"{where} must satisfy {rule} {_short(value)}: {message}"
+    match rule:
+        case None:
+            return f"{where} may not hold {instance}"
+        case "type":
+            kinds = value if isinstance(value, list) else [value]
+            return f"{where} must be {' or '.join(map(str, kinds))}, not {instance}"
+        case "enum":
+            return f"{where} must be one of {_short(value)}, not {instance}"
+        case "const":
+            return f"{where} must be {_short(value)}, not {instance}"
+        case "required" if isinstance(error.instance, dict):
+            missing = [name for name in value if name not in error.instance]
+            return f"{where} must have {', '.join(map(repr, missing))}"
+        case "additionalProperties" if value is False:
+            named, patterns = (
+                error.schema.get(each, {}) for each in ("properties", "patternProperties")
+            )
+            allowed = _short(", ".join([*named, *patterns]), quoted=False) or "no fields"
+            return f"{where} may have only {allowed}; {message}"
+        case "anyOf" | "oneOf" if error.context:
+            return f"{where} fits none of {len(value)} alternatives with {instance}"
+        case _:
+            return f"{where} must satisfy {rule} {_short(value)}: {message}"
 
 
 def _short(value: Any, quoted: bool = True) -> str:

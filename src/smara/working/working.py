@@ -88,8 +88,7 @@ class Working:
         Raises:
             InvalidInputError: The scope or an id is not one.
         """
-        place = self._place(scope, resource_id, thread_id)
-        row = self._store.ask(self._store.find, place)
+        row = self._store.ask(self._store.find, self._place(scope, resource_id, thread_id))
         return row[1] if row else None
 
     def put(

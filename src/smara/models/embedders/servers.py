@@ -143,8 +143,7 @@ def facts_of(model: str) -> ModelFacts | None:
     (2560, 768, None)
     """  # noqa: E501
     name = model.lower().rpartition("/")[2]
-    is_sized = name.startswith("qwen3")
-    plain = name.removesuffix(":latest") if is_sized else name.partition(":")[0]
+    plain = name.removesuffix(":latest") if name.startswith("qwen3") else name.partition(":")[0]
     # qwen3-embedding:4b-q8_0 and its like: a quantization of a size that is known
     sized = [form for form in _FACTS if ":" in form and name.startswith(f"{form}-")]
     return next((_FACTS[form] for form in (name, plain, *sized) if form in _FACTS), None)
@@ -175,14 +174,13 @@ class OllamaEmbedder(ServerEmbedder):
     def ask(self, texts: Sequence[str], kind: Kind, deadline_seconds: float) -> EmbeddingReply:
         # Older servers do not know the field "dimensions", so the whole vector is taken and cut
         # here.
-        body = {
-            "model": self._model,
-            "input": [self._space.worded(text, kind) for text in texts],
-            "truncate": True,
-        }
         reply = request_json(
             self._url,
-            body,
+            {
+                "model": self._model,
+                "input": [self._space.worded(text, kind) for text in texts],
+                "truncate": True,
+            },
             model=self.name,
             deadline_seconds=deadline_seconds,
             advice=self._advice,

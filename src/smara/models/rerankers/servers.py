@@ -84,8 +84,9 @@ class CohereReranker:
                 or not 0 <= place < len(texts)
                 or place in placed
             ):
-                what = f"a result for the text {str(place)[:40]} of {len(texts)}"
-                raise bad_scores(self.name, what)
+                raise bad_scores(
+                    self.name, f"a result for the text {str(place)[:40]} of {len(texts)}"
+                )
             placed[place] = finite(result.get("relevance_score"), self.name)
         if len(placed) != len(texts):
             raise bad_scores(self.name, f"{len(placed)} scores for {len(texts)} texts")
