@@ -8,7 +8,7 @@ only trims the output (`| tail`, `2>&1`, `NO_COLOR=1`) are not.
 from __future__ import annotations
 
 from smara.actions.models import LOOKING, Command, CommandPart, CommitRun, Purpose
-from smara.core.extract import word_set
+from smara.core.extract import read_cues
 from smara.core.startup.regex import re, regex
 from smara.core.tool_triggers import ASSIGNMENT, trims_output
 
@@ -33,6 +33,9 @@ WEIGHT: dict[Purpose, int] = {
 TELLING = 2
 """The weight from which on a part is worth a mention beside others."""
 
+CUES, WORDS = read_cues(__file__, "cues.txt")
+"""By what a command or a line of output is recognized: patterns, and sets of words."""
+
 _INNER_LINE = regex(r"^\s*(?:\S*/)?(?:ba|z|da)?sh\s+-l?i?c\s+(?:'([^']*)'|\"([^\"]*)\")\s*$")
 _HEREDOC = regex(r"<<-?\s*['\"]?(\w{1,40})['\"]?")
 _JOINTS = regex(
@@ -45,16 +48,6 @@ _REDIRECT = regex(
     r"|<\s{0,9}/dev/null)"
 )
 """Spaces are bounded: a pattern that may begin anywhere in a long run of them takes minutes."""
-_TRIMS = word_set(
-    "head tail cat less more tee wc sort uniq grep egrep rg cut tr awk sed jq column nl"
-)
-"""Programs that show a part of what the one before them wrote."""
-_WRAPPER = regex(
-    r"^(?:sudo(?:\s+-[ug]\s+\S+|\s+-\w+)*|time(?:\s+-p)?|nice(?:\s+-n\s*-?\d+)?|nohup"
-    r"|timeout(?:\s+-\S+)*\s+[\d.]+\w?|env(?=\s+\S+=)|command(?!\s+-)|exec|xargs(?:\s+-\S+)*"
-    r"|do|then|else|!)\s+"
-)
-_BLOCK = regex(r"^(?:for|while|until|if|elif|case|do|done|then|else|fi|esac|function)\b|^[{}()]")
 _PREPARES = regex(
     rf"^(?:(?:cd|pushd)\s+[^\s;&|]+|(?:export\s+)?{ASSIGNMENT}|set\s+[-+]\w+(?:\s+\w+)?"
     r"|source\s+\S+|\.\s+\S+/activate)\s*$"
@@ -65,124 +58,15 @@ _MESSAGE = regex(
     r"\s{1,9}(?:-\w{0,9}m|--message)[ =]?(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|\S+)|\s{1,9}-a?m$",
     re.DOTALL,
 )
-_RUNNER = regex(
-    r"^(?:(?:npx|bunx|pnpx|uvx|pipx\s+run|(?:npm|pnpm|yarn|bun|mise)\s+(?:exec|x|dlx)(?:\s+--)?"
-    r"|(?:uv|poetry|pdm|pipenv|hatch)\s+run|bundle\s+exec|python[\d.]*\s+-m)\s+"
-    r"|(?:\./)?\.?venv/bin/|(?:\./)?node_modules/\.bin/|\./)"
-)
-"""What is put before a program so that it is found."""
-_FOUND_BY = regex(
-    rf"{_RUNNER.pattern}|(?:npm|pnpm|yarn|bun|mise)\s+run|docker(?:\s+compose)?\s+exec"
-    r"|\S{0,200}/bin/\w"
-)
+_PURPOSES: tuple[Purpose, ...] = ("edit", "search", "read", "other", "review", "install")
+"""The purposes that a program's pattern shows before its name is looked up."""
 
-_GIT_OPTIONS = regex(r"^(?:\S*/)?git\s+(?:(?:-[Cc]\s+\S+|--no-pager|-P|--git-dir=\S+)\s+)*")
-_GIT_COMMIT = regex(r"^git\s+commit\b(?!.*--dry-run)")
-_GIT_REVERT = regex(
-    r"^git\s+(?:checkout\s+(?:\S+\s+)?--\s|checkout\s+\.|restore\b(?!.*--staged\s+\S+$)"
-    r"|reset\s+--hard|revert\b)"
-)
-_GIT_LOOK = regex(
-    r"^git\s+(?:status|diff|log|show|branch|blame|remote|rev-parse|ls-files|config|describe|tag"
-    r"|stash\s+list|reflog|shortlog|cat-file|worktree\s+list|commit)(?:\s|$)"
-)
-_IDLE = word_set(
-    "cd echo true false sleep export set unset printf clear exit wait pushd popd source . : test [ "
-    "read return break continue for while until if elif case done fi esac"
-)
-_LOOK = word_set(
-    "ls pwd tree find fd which whereis type date whoami uname env printenv wc stat file du df ps "
-    "top diff cmp jq cut sort uniq id hostname lsof history basename dirname realpath readlink xxd "
-    "od md5sum sha256sum awk sed command"
-)
-_READ = regex(r"^(?:cat|bat|head|tail|less|more|nl|sed\s+-n)\b")
-_SEARCH = regex(r"^(?:rg|grep|egrep|ag|ack|git\s+grep)\b")
-_WRITES = regex(
-    r"^(?:sed|perl)\s+(?:-\w+\s+)*-\w*i|^(?:cat|echo|printf)\b[^|]*>{1,2}\s*[^\s&>]|^tee\s+\S"
-)
-_DELETES = regex(r"^find\b.*\s-(?:delete|exec(?:dir)?\s+(?:rm|mv|sed)\b)")
-_ASKS = regex(
-    r"^(?:gh\s+(?:pr|issue|run|repo)\s+(?:view|list|diff|status|checks)|docker\s+(?:ps|images"
-    r"|logs)|kubectl\s+(?:get|describe|logs)|bd\s+(?:show|list|ready|stats)"
-    r"|\S+(?:\s+[a-z][\w-]*){0,3}?\s+(?:list|ls|status|show|view|info|help|--help|-h|--version"
-    r"|-V))(?:\s|$)"
-)
-"""A program that is asked how things stand changes nothing."""
-_REVIEW = regex(r"^gh\s+pr\s+(?:review|comment)\b|^glab\s+mr\s+(?:note|approve)\b")
-_INSTALL = regex(
-    r"^(?:pip3?|uv\s+pip|conda|mamba|apt|apt-get|brew|gem|dnf|yum|apk|pacman|choco|winget|cargo|go"
-    r"|pipx|poetry|bundle|composer|pre-commit)\s+(?:-\S{1,40}\s+){0,4}(?:install|add)\b"
-    r"|^(?:npm|pnpm|yarn|bun)\s+(?:install|i|add|remove|uninstall|rm|upgrade|up|update|ci)\b"
-    r"|^(?:yarn|bundle)$|^(?:uv|pdm|rye)\s+sync\b"
-    r"|^(?:uv|poetry|cargo|pdm|hatch|bundle|rye|deno|dotnet)\s+(?:add|remove)\b"
-    r"|^go\s+(?:get|mod\s+(?:download|tidy))\b|^composer\s+require\b"
-    r"|^mix\s+deps\.(?:get|update|add)\b"
-)
-_TASK_RUNNER = (
-    r"(?:npm|pnpm|yarn|bun|deno)(?:\s+(?:-r|--filter[ =]\S+|-F\s+\S+|-w\s+\S+|run|-\S{1,20}))*"
-    r"|(?:mise|task|just|nox|hatch|poetry|uv|pdm|pixi|nx|turbo|invoke|inv|composer|moon)(?:\s+run)?"
-)
-_TEST_RUN = regex(
-    r"(?:^|/|\s)(?:pytest|py\.test|tox|nosetests|jest|vitest|mocha|rspec|phpunit|ctest|ava|karma"
-    r"|behave)(?:\s|$)"
-    r"|^(?:python[\d.]*\s+-m\s+)?(?:pytest|unittest)\b|^nox\b"
-    rf"|^(?:{_TASK_RUNNER})\s+(?:[\w-]{{1,20}}:)*[\w-]*\btest|^npm\s+t\b"
-    r"|^(?:go|cargo|mix|dotnet|swift|zig|sbt|rake|rails|bazel|gradle|\S{0,40}gradlew|mvn"
-    r"|\S{0,40}mvnw|lein|stack|cabal"
-    r"|dart|flutter)\s+(?:\S+\s+)?(?:\w{1,20}:)?(?:test\w{0,20}|nextest)\b"
-    r"|^make\s+(?:-\S{1,20}\s+)*(?:\S*[-_:/.])?test|playwright\s+test|cypress\s+run"
-    r"|manage\.py\s+test\b"
-)
-_CHECK_RUN = regex(
-    r"(?:^|/|\s)(?:ruff|flake8|pylint|mypy|pyright|black|isort|eslint|prettier|tsc|clippy"
-    r"|golangci-lint|shellcheck|credo"
-    r"|dialyzer|rubocop|stylelint|biome|swiftlint|hadolint)(?:\s|$)"
-    rf"|^(?:{_TASK_RUNNER})\s+(?:[\w-]{{1,20}}:)*(?:lint|fmt|format|check|typecheck|type-check|build"
-    r"|compile|clippy)\b"
-    r"|^(?:go|cargo|mix|dotnet|swift|zig|sbt|gradle|\S{0,40}gradlew|mvn|\S{0,40}mvnw|bazel"
-    r"|flutter|stack|cabal|next)"
-    r"\s+(?:build|compile|check|clippy|credo|format|fmt|vet|lint|dialyzer)\b"
-    r"|^make\s+(?:-\S{1,20}\s+)*(?:lint|check|format|fmt|build|typecheck)\b|^gofmt\b"
-    r"|pre-commit\s+run"
-)
-_BUILD = regex(
-    r"^make(?:\s+-\S+)*(?:\s+all)?$"
-    r"|^(?:\S*/)?(?:webpack|esbuild|rollup|rustc|gcc|g\+\+|clang|cmake|ninja|javac|pre-commit)\b"
-    r"|^(?:nx|turbo|deno|terraform|vite|npm|pnpm|yarn|bun)"
-    r"\s+(?:run\s+)?(?:\w{1,20}:)?(?:build|validate|plan|package|generate|codegen"
-    r"|check|fmt|lint)"
-)
-_QUERY = regex(
-    r"(?:^|\s)(?:psql|sqlite3|mysql|mongosh?|redis-cli|bq|duckdb"
-    r"|clickhouse-client)\b"
-)
-_NETWORK = regex(r"(?:^|\s|/)(?:curl|wget|http|https|lynx|w3m|aria2c)\s")
-_PURPOSES: tuple[tuple[Purpose, re.Pattern[str]], ...] = (
-    ("edit", _WRITES), ("search", _SEARCH), ("read", _READ), ("other", _DELETES),
-    ("review", _REVIEW), ("install", _INSTALL),
-)  # fmt: skip
-
-_FAILS_BY_NATURE = regex(
-    r"^(?:rg|grep|egrep|ag|git\s+grep|test|\[|diff|cmp|which|type|git\s+diff|pgrep|ls|find"
-    r"|command)(?:\s|$)"
-)
-_OF_THE_MOMENT = regex(
-    r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b|/tmp/|<<|\$\(|\n|/(?:Users|home)/|#\d|\b\d{4,}\b"
-    r"|[\"'][^\"']{20}"
-    # A program that is fetched to be run may be another one tomorrow.
-    r"|\|\s*(?:sudo\s+)?(?:\w*sh|python\d?|node|perl)\b|<\(|://(?!/|localhost|127\.|0\.0|\[::1)"
-)
 _INSTALLED = regex(r"\b(?:install|add|i|get|dlx|npx|uvx)\s+([^\n|;&]+)", re.I)
 _OF_THE_MOMENT_LENGTH = 160
-_NAMED_ANEW = regex(
-    r"^git\s+(?:commit|add|push|pull|checkout|switch|rm|mv)\b|^gh\s+(?:pr|issue)\s+(?:create"
-    r"|edit)\b"
-)
 _TOKEN = regex(r"[\w.@:/+-]+")
 _EMPTY = regex(r"-{1,2}[\w-]*|[\d.]+|origin|run|/+")
 VERB = regex(r"[a-z][a-z0-9:_-]{1,24}")
 _PYTHON = regex(r"^python[\d.]*$")
-_INTERPRETERS = word_set("node python ruby bash sh zsh perl php deno elixir julia Rscript bun")
 _SCRIPT = regex(r"\.(?:py|[cm]?[jt]sx?|rb|sh|pl|php|exs?|jl|R)$")
 
 
@@ -208,7 +92,7 @@ def read_command(line: object) -> Command | None:
         if _PREPARES.match(programs[0]):
             exported += [match[1] for match in [_EXPORT.match(programs[0])] if match]
             continue
-        is_block = is_block or bool(_BLOCK.match(programs[0]))
+        is_block = is_block or bool(CUES["block"].match(programs[0]))
         is_piped = is_piped or len(programs) > 1
         part = _read_part(programs, exported)
         if part is not None:
@@ -266,7 +150,9 @@ def _split(line: str) -> list[list[str]]:
 
 def _read_part(programs: list[str], exported: list[str]) -> CommandPart | None:
     """Read one command of a line from the programs of its pipe."""
-    while len(programs) > 1 and _program(programs[-1]) in _TRIMS and ">" not in programs[-1]:
+    while (
+        len(programs) > 1 and _program(programs[-1]) in WORDS["trims"] and ">" not in programs[-1]
+    ):
         programs = programs[:-1]
     variables, first = split_variables(programs[0])
     if not first:
@@ -275,7 +161,7 @@ def _read_part(programs: list[str], exported: list[str]) -> CommandPart | None:
     purpose, main = max(
         ((_purpose_of(base), base) for base in bases), key=lambda each: WEIGHT[each[0]]
     )
-    bare = _RUNNER.sub("", main)
+    bare = CUES["runner"].sub("", main)
     words = bare.split()[1:_MOST_WORDS]
     telling = [variable for variable in [*exported, *variables] if not trims_output(variable)]
     piped = " | ".join([first, *(_REDIRECT.sub("", program) for program in programs[1:])])
@@ -301,40 +187,40 @@ def split_variables(text: str) -> tuple[list[str], str]:
         while match := _VARIABLE.match(text):
             variables.append(match[1])
             text = text[match.end() :]
-        text = _WRAPPER.sub("", text, count=1)
-    text = _GIT_OPTIONS.sub("git ", text).removesuffix(" &")
+        text = CUES["wrapper"].sub("", text, count=1)
+    text = CUES["git options"].sub("git ", text).removesuffix(" &")
     if text.startswith("git commit"):
         text = _MESSAGE.sub("", text)  # another message each time, and the same command
     return variables, text
 
 
 def _purpose_of(text: str) -> Purpose:
-    bare = _RUNNER.sub("", text)
+    bare = CUES["runner"].sub("", text)
     program = _program(bare)
-    if program == "git" and not _SEARCH.match(bare):
-        if _GIT_COMMIT.match(text):
+    if program == "git" and not CUES["search"].match(bare):
+        if CUES["git commit"].match(text):
             return "commit"
-        if _GIT_REVERT.match(text):
+        if CUES["git revert"].match(text):
             return "revert"
-        if _GIT_LOOK.match(text) or _ASKS.match(text):
+        if CUES["git look"].match(text) or CUES["asks"].match(text):
             return "look"
         return "stage" if re.match(r"git\s+(?:add|stage)\b", text) else "git"
-    for purpose, pattern in _PURPOSES:
-        if pattern.search(bare):
+    for purpose in _PURPOSES:
+        if CUES[purpose].search(bare):
             return purpose
-    if program in _IDLE:
+    if program in WORDS["idle"]:
         return "idle"
-    if program in _LOOK:
+    if program in WORDS["look"]:
         return "look"
-    if _ASKS.match(text):
+    if CUES["asks"].match(text):
         return "ask"
     if is_test_run(bare):
         return "test"
-    if is_check_run(bare) or _BUILD.match(bare):
+    if is_check_run(bare) or CUES["build"].match(bare):
         return "check"
-    if _QUERY.search(bare):
+    if CUES["query"].search(bare):
         return "query"
-    return "network" if _NETWORK.search(f"{text} ") else "other"
+    return "network" if CUES["network"].search(f"{text} ") else "other"
 
 
 def is_test_run(command: str) -> bool:
@@ -343,7 +229,7 @@ def is_test_run(command: str) -> bool:
     >>> [is_test_run(each) for each in ("go test", "npm run test:ci", "uv run pytest -q", "make latest", "go vet")]
     [True, True, True, False, False]
     """  # noqa: E501
-    return _TEST_RUN.search(command) is not None
+    return CUES["test run"].search(command) is not None
 
 
 def is_check_run(command: str) -> bool:
@@ -354,7 +240,7 @@ def is_check_run(command: str) -> bool:
     >>> [is_check_run(each) for each in ("cargo clippy", "npx tsc --noEmit", "mise run lint", "npm start")]
     [True, True, True, False]
     """  # noqa: E501
-    return _CHECK_RUN.search(command) is not None
+    return CUES["check run"].search(command) is not None
 
 
 def head_of(text: str) -> str:
@@ -372,7 +258,7 @@ def head_of(text: str) -> str:
     if program == "python" and len(words) > 2 and words[1] == "-m":
         return f"python -m {words[2]}"
     following = [word for word in words[1:_MOST_WORDS] if not word.startswith("-")][:2]
-    if program in _INTERPRETERS and following and _SCRIPT.search(following[0]):
+    if program in WORDS["interpreters"] and following and _SCRIPT.search(following[0]):
         return f"{program} {following[0].rpartition('/')[2]}"
     verbs = following if following[:1] in (["run"], ["exec"], ["compose"]) else following[:1]
     if not all(VERB.fullmatch(word) for word in verbs):
@@ -398,7 +284,7 @@ def is_of_the_moment(text: str) -> bool:
     >>> is_of_the_moment("X=sqlite:///dev.db make up"), is_of_the_moment("npx https://x.y/z")
     (False, True)
     """
-    return len(text) > _OF_THE_MOMENT_LENGTH or bool(_OF_THE_MOMENT.search(text))
+    return len(text) > _OF_THE_MOMENT_LENGTH or bool(CUES["of the moment"].search(text))
 
 
 def is_dictated(text: str, output: str) -> bool:
@@ -427,12 +313,12 @@ def is_named_anew(text: str) -> bool:
 
     Such as a message, files, a branch.
     """
-    return bool(_NAMED_ANEW.match(split_variables(text)[1]))
+    return bool(CUES["named anew"].match(split_variables(text)[1]))
 
 
 def fails_by_nature(text: str) -> bool:
     """Return True if failing is an answer, as with ``grep``."""
-    return bool(_FAILS_BY_NATURE.match(split_variables(text)[1]))
+    return bool(CUES["fails by nature"].match(split_variables(text)[1]))
 
 
 def is_same_program(one: str, other: str) -> bool:
@@ -444,7 +330,7 @@ def is_same_program(one: str, other: str) -> bool:
     program = head_of(one).split(" ")[0]
     base = split_variables(other)[1]
     return program == head_of(base).split(" ")[0] or bool(
-        _FOUND_BY.match(base) and program in _words(base)
+        CUES["found by"].match(base) and program in _words(base)
     )
 
 
@@ -478,7 +364,7 @@ def is_same_aim(failed: str, worked: str) -> bool:
     # `make seed` and `make reset` have only their program in common.
     aims, others = one - {program}, other - {program}
     if not aims:
-        return program == other_program or bool(_FOUND_BY.match(worked) and program in other)
+        return program == other_program or bool(CUES["found by"].match(worked) and program in other)
     # Nor have `git add one.py` and `git add two.py` more in common than what they do.
     aims = aims - {head_of(failed).rpartition(" ")[2]} or aims
     shared = len(aims & others)

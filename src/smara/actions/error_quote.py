@@ -10,7 +10,6 @@ read as an order, and none of it speaks to the reader.
 from __future__ import annotations
 
 from functools import lru_cache
-from pathlib import Path
 
 from smara.core.escape import neutralize
 from smara.core.extract import read_cues, word_set
@@ -23,7 +22,7 @@ UNQUOTED = "not quoted"
 _LONGEST = 160
 _LONGEST_NAME = 64
 
-_, _CUES = read_cues(Path(__file__).with_name("error_words.txt"))
+_, _CUES = read_cues(__file__, "error_words.txt")
 _SPOKEN, _TRIED, _DENYING = _CUES["spoken"], _CUES["tried"], _CUES["denying"]
 _SHELLS = _CUES["shells"]
 _AFTER: dict[str, frozenset[str]] = {

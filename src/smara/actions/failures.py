@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from itertools import islice, takewhile
 
-from smara.actions.commands import VERB, read_command, split_variables
+from smara.actions.commands import CUES, VERB, read_command, split_variables
 from smara.actions.models import LOOKING, Failure
 from smara.actions.tool_output import exit_code
 from smara.core.events import HostEvent
@@ -43,67 +43,10 @@ _TROUBLE = (
     "not found",
     "undefined reference",
 )
-_SAYS_NOTHING = regex(
-    r"task failed|^\W*no output\W*$|exit(?:ed)? (?:status|with|code)|ELIFECYCLE|Command failed"
-    r"|^make(?:\[\d+\])?: \*\*\*|^npm (?:ERR!|error)\s*(?:code|errno|path|A complete log)|failed "
-    r"to push some refs"
-    # That a hook or a step failed says nothing of what it found; how to go past it even less.
-    r"|\b(?:script|hook|step|job|stage|target|recipe)\b[^:]{0,40} failed\b[\W\d]*"
-    r"(?:\((?:exit )?(?:code|status)\W{0,2}\d+\)|\(add --no-verify[^)]*\))?\W*$|--no-verify\b"
-    r"|error: Recipe|^\s*at .+:\d+|^\W*(?:\w+\W+)?warning\b|^\W*(?:ERROR|FAIL(?:ED)?|Error:?"
-    r"|Traceback.*)\W*$",
-    re.IGNORECASE,
-)
-_ABSENT_TOOL = regex(
-    r"command not found|not installed|[Uu]nknown (?:flag|option|command|argument)"
-    r"|unrecognized (?:option|argument|flag|subcommand)|No module named|Cannot find module"
-    r"|ECONNREFUSED"
-    r"|[Cc]onnection refused|[Pp]ermission denied|[Mm]issing script|not recognized as|not a git "
-    r"repository|EADDRINUSE"
-    r"|already in use",
-)
-_PAGED = regex(r"\|\s*(?:head|tail|cat|less|tee)\b[^|;&\n]*$")
-_REFUSED = regex(r"\W*(?:error|fatal|usage|[\w./()-]{1,40}(?::\d+)?): ", re.IGNORECASE)
 _REFUSAL = 800
 _TELLING_LINE, _LEAST_LETTERS, _TRIES = 400, 8, 3
-_ENVIRONMENT = regex(
-    r"command not found|No module named|Cannot find module|No such file or directory"
-    r"|[Pp]ermission denied|not installed"
-    r"|ECONNREFUSED|[Cc]onnection refused|unrecognized (?:option|argument)|[Uu]nknown (?:option"
-    r"|command|flag|argument)"
-    r"|EADDRINUSE|already in use|no upstream|are ignored by|does not exist|not recognized|missing "
-    r"script|is required"
-    r"|could not (?:connect|find|resolve|open|read)|[Cc]annot find|no such (?:option|command"
-    r"|table|column)|timed out"
-    r"|authentication|credentials|version|not a git repository|pathspec|nothing to commit|lock",
-)
-_OPTION = regex(
-    r"(?:unknown|unrecognized|invalid|unexpected|illegal|no such)[\w ]{0,12} (?:flag|option"
-    r"|argument)s?\b"
-    r"(?:[^\w-]{1,4}(?P<option>--?[A-Za-z][\w-]*))?",
-    re.IGNORECASE,
-)
-_SUBCOMMAND = regex(
-    r"(?:unknown|unrecognized|invalid|no such) (?:sub)?command\b[^\w-]{0,4}(?P<word>[\w:-]+)",
-    re.IGNORECASE,
-)
 ABSENT_WORDS = ("not found", "not be found", "not recognized as")
 """One of these stands in every error that names a program which is not there."""
-_ABSENT_PROGRAM = regex(
-    r"command not found: ([\w.+-]{1,80})|([\w.+-]{1,80}): (?:command )?not found\b"
-    r"|command '([\w.+-]{1,80})' could not be found"
-    r"|'([\w.+-]{1,80})' is not recognized as|\"([\w.+-]{1,80})\": executable file not found"
-)
-_PASSING = regex(
-    r"could not write index|index\.lock|another git process|temporarily unavailable|connection "
-    r"(?:reset|timed out)"
-    r"|TLS handshake|rate limit|too many requests|\b50[234]\b|could not resolve host|network is "
-    r"unreachable"
-    r"|unexpected disconnect|ETIMEDOUT|ECONNRESET|EAI_AGAIN|database is locked|\[(?:remote "
-    r")?rejected\]|\bfetch first\b"
-    r"|non-fast-forward|fix conflicts|could not apply",
-    re.IGNORECASE,
-)
 _NOT_RUN = (
     "sibling tool call errored", "has not been read yet", "string to replace not found",
     "no changes to make", "exceeds maximum allowed tokens", "inputvalidationerror",
@@ -114,15 +57,6 @@ _HARNESS = (
     "requires approval", "require approval", "requires permission", "was rejected",
     "permission to use", "hook error", "blocked by hook", "eisdir", "matches of the string",
 )  # fmt: skip
-_CHANGED = regex(
-    r"modified since (?:it was )?(?:last )?read|has been (?:unexpectedly )?modified|changed on "
-    r"disk",
-    re.IGNORECASE,
-)
-_ABSENT = regex(
-    r"(?:File|Path|path) does not exist|ENOENT|No such file|file not found|cannot find the file",
-    re.IGNORECASE,
-)
 _VARIES: tuple[tuple[re.Pattern[str], str], ...] = (
     (regex(r"\x1b\[[\d;]*m"), ""),
     (regex(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*|\b\d\d:\d\d:\d\d\S*"), "TIME"),
@@ -154,7 +88,11 @@ def has_failed(event: HostEvent) -> bool:
     if not output or len(output) > _REFUSAL or not isinstance(line, str) or "|" not in line:
         return False
     first = output.lstrip().split("\n", 1)[0]
-    if not _PAGED.search(line) or not _REFUSED.match(first) or not is_absent_tool(first):
+    if (
+        not CUES["paged"].search(line)
+        or not CUES["refused"].match(first)
+        or not is_absent_tool(first)
+    ):
         return False
     command = read_command(line)
     # What only looks prints what others said.
@@ -200,7 +138,7 @@ def _plain(line: str) -> str:
         return ""
     plain = _VARIES[0][0].sub("", line).strip()[:300]
     letters = sum(map(str.isalpha, plain))
-    return plain if letters >= _LEAST_LETTERS and not _SAYS_NOTHING.search(plain) else ""
+    return plain if letters >= _LEAST_LETTERS and not CUES["says nothing"].search(plain) else ""
 
 
 @lru_cache(maxsize=512)
@@ -244,7 +182,7 @@ def is_environment(line: str) -> bool:
 
     What is installed, running or spelled, not code being written.
     """
-    return bool(_ENVIRONMENT.search(line))
+    return bool(CUES["environment"].search(line))
 
 
 def is_absent_tool(line: str) -> bool:
@@ -252,7 +190,7 @@ def is_absent_tool(line: str) -> bool:
 
     Then a test or a check has not even begun.
     """
-    return bool(_ABSENT_TOOL.search(line))
+    return bool(CUES["absent tool"].search(line))
 
 
 def lacking(command: str, line: str) -> tuple[str, ...]:
@@ -267,17 +205,17 @@ def lacking(command: str, line: str) -> tuple[str, ...]:
     """  # noqa: E501
     command = split_variables(command)[1]
     program, *rest = command.split() or [""]
-    absent = _ABSENT_PROGRAM.search(line)
+    absent = CUES["absent program"].search(line)
     if absent is not None:
         named = next(filter(None, absent.groups()), "")
         return (named,) if starts(command, (named,)) else ()
     words = [word for word in rest if not word.startswith("-")]
-    refused = _OPTION.search(line)
+    refused = CUES["refused option"].search(line)
     if refused is not None and refused["option"]:
         verbs = [*takewhile(VERB.fullmatch, words)][:2]
         found = (program, *verbs, refused["option"])
     else:
-        unknown = _SUBCOMMAND.search(line)
+        unknown = CUES["unknown subcommand"].search(line)
         if unknown is None or words[:1] != [unknown["word"]]:
             return ()
         found = (program, str(unknown["word"]))
@@ -286,7 +224,7 @@ def lacking(command: str, line: str) -> tuple[str, ...]:
 
 def is_option(line: str) -> bool:
     """Return True if a program does not know a given option."""
-    return bool(_OPTION.search(line))
+    return bool(CUES["refused option"].search(line))
 
 
 def is_passing(line: str) -> bool:
@@ -294,27 +232,17 @@ def is_passing(line: str) -> bool:
 
     Such as a lock, a network, or what others had pushed meanwhile.
     """
-    return bool(_PASSING.search(line))
+    return bool(CUES["passing"].search(line))
 
 
 def was_changed_by_others(text: str) -> bool:
-    return bool(_CHANGED.search(text[:600]))
+    return bool(CUES["changed by others"].search(text[:600]))
 
 
 def is_absent(text: str) -> bool:
-    return bool(_ABSENT.search(text[:600]))
+    return bool(CUES["absent file"].search(text[:600]))
 
 
-def _one_of(*alternatives: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
-    return regex("|".join(alternatives), flags)
-
-
-# One look that spares most lines the patterns below.
-_HINT = _one_of(
-    r"error|exception|fail|fatal|panic|denied|not found|no such|cannot|could not|undefined"
-    r"|unresolved|traceback|abort",
-    r"refused|timed? ?out|invalid|unable|✘|\*\* \(|ENOENT|EACCES|assert|is required|not formatted",
-)
 _RANKED = (
     regex(
         r"(?:[\w.]{1,80}\.)?[A-Z]\w{0,60}(?:Error|Exception|Warning|Fault|Interrupt|Exit)\b[:( "
@@ -333,22 +261,6 @@ _RANKED = (
         r"a).{0,200}"
     ),
     regex(r"(?i).{0,160}(?:\bfail|\berror|exception|invalid|assertion).{0,200}"),
-)
-_BORING = _one_of(
-    r"\b(?:0 (?:errors?|failures?|failed|warnings?)|no (?:errors?|issues|problems)|failures?: 0"
-    r"|errors?: 0)",
-    r"\b(?:build failed with \d{1,6} errors?:?$|fix these issues|exit code \d{1,5}$)",
-)
-_TYPE = _one_of(
-    r"\b((?:\w{1,40}\.){0,4}[A-Z]\w{1,60}(?:Error|Exception|Fault|Warning)"
-    r"|error\[?[A-Z]{1,3}\d{2,6}\]?"
-    r"|[A-Z]{2,3}\d{3,5}|E[A-Z]{4,12}|panic|fatal)\b",
-    flags=0,
-)
-_PLACE = _one_of(
-    r"((?:[A-Za-z]:)?[\w./@+-]{1,160}\.[A-Za-z]\w{0,5}):(\d{1,6})\b",
-    r"File \"([^\"\n]{1,200})\", line (\d{1,6})",
-    r"([\w./@+-]{1,160}\.[A-Za-z]{1,4})\((\d{1,6})[,)]",
 )
 _LIBRARY = (
     "node_modules/",
@@ -375,7 +287,7 @@ def failure_in(lines: Iterable[str]) -> Failure | None:
         # The first place outside of libraries; a linter says what is wrong beside it or in the
         # line before.
         is_candidate = ":" in line or "(" in line or 'File "' in line
-        if is_candidate and (match := _PLACE.search(line)):
+        if is_candidate and (match := CUES["error place"].search(line)):
             file, number = [group for group in match.groups() if group]
             if len(trace) < 5:
                 trace.append(" ".join(line.split()))
@@ -389,7 +301,7 @@ def failure_in(lines: Iterable[str]) -> Failure | None:
             # Behind "Assertion failed" the next line says what was asserted.
             is_assertion = False
             words = f"{words}; {bare}"
-        if _HINT.search(line) and not _BORING.search(line):
+        if CUES["hint of failure"].search(line) and not CUES["no failure"].search(line):
             is_traceback = is_traceback or line.startswith("Traceback")
             if bare.startswith("E  "):  # the margin of pytest
                 bare = bare[1:].lstrip()
@@ -402,7 +314,7 @@ def failure_in(lines: Iterable[str]) -> Failure | None:
     words = words or words_at_place
     if not words:
         return None
-    kind = _TYPE.search(words)
+    kind = CUES["error type"].search(words)
     return Failure(
         words,
         kind[1] if kind else "",

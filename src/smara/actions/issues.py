@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from xml.etree import ElementTree
 
+from smara.actions.commands import CUES, WORDS
 from smara.actions.failures import ends_of
 from smara.actions.reports import failed_tests, read_test_run
 from smara.core.startup.record import dataclass, field
@@ -39,48 +40,7 @@ _NAMES: dict[str, str] = {
     }.items()
     for name in names.split()
 }  # fmt: skip
-_GOOD = frozenset({"passed", "pass", "ok", "success", "skipped", "fixed", "resolved", "closed"})
-_SEVERITY = (
-    r"critical|blocker|blocking|severe|high|major|medium|moderate|minor|low|trivial|info|nit"
-    r"|warn(?:ing)?|error|bug|issue|fail(?:ed|ure)?|convention|refactor|[ps][0-4]|must[- ]fix"
-)
-_TAG = regex(
-    rf"(?:[\[(<*_`]{{1,3}}\s*(?:{_SEVERITY})\s*[\])>*_`]{{1,3}}:?|\[[^\]\s/.]{{2,14}}\](?=\s)"
-    rf"|(?:{_SEVERITY})(?:\[\w+\])?\s*\d*\s*(?::|[-–—]\s)"
-    r"|[^\w\s`'\"./\\@(\[*>=|&-]{1,2}(?=\s))\s*",
-    re.IGNORECASE,
-)
-_ITEM = regex(
-    r"^(?P<indent>\s*)(?:(?P<heading>#{1,6})\s+|(?P<mark>[-*+•]|\(?\d{1,3}[.)])\s+)"
-    r"(?:\[(?P<box>[ xX])\]\s*)?(?P<rest>\S.*)"
-)
-_FIELD = regex(r"^[\s>*_•-]*(?P<name>[A-Za-z][A-Za-z _-]{1,20}?)[*_ ]*:[*_]*(?:\s+|$)(?P<value>.*)")
-_EXTENSION = (
-    r"(?:pyi?|[cm]?[jt]sx?|go|rs|exs?|erl|java|kts?|scala|rb|php|sql|css|scss|html?|vue|svelte|c|h"
-    r"|cc|cpp|hpp|cs|swift|m|sh|bash|ya?ml|toml|json|tf|proto|lua|dart|md|r|pl|ini|cfg|xml|gradle)"
-)
-_LINE_WORD = r"(?:at |on |around |in |near )?(?:lines?|ligne|Zeile|línea|L)\.?\s?"
-_PLACE = regex(
-    rf"(?P<path>(?:[A-Za-z]:\\|\.{{0,2}}/)?(?:[\w.@+~-]+[/\\])*[\w@+.-]*\w\.{_EXTENSION}\b"
-    r"|(?:[\w.@+-]+/)+(?:Dockerfile|Makefile|[\w@+-]+))"
-    r"(?P<test>(?:::\w[\w\[\]:.-]*)+)?"
-    rf"[`*_]*(?:\s*(?:[:(#,]\s*(?:{_LINE_WORD})?|(?:{_LINE_WORD}))(?P<line>\d{{1,6}})"
-    r"(?:\s?[-–,:]\s?\d+)*\)?)?"
-)  # fmt: skip
-_BARE_LINE = regex(
-    r"^\s+(?P<at>\d{1,6})(?::\d+)?\s{2,}(?P<said>\S.*)"
-    rf"|^\s*(?:[-*•]\s+)?[*_`(]*(?:{_LINE_WORD})(?P<line>\d{{1,6}})[^:\w]*(?:\d+)?[^:\w]*:?[*_`)]*\s*"
-    r"(?P<rest>\S.*)",
-    re.IGNORECASE,
-)
-_ARROW = regex(r"^\s*(?:-->|→|at\b|in\b)", re.IGNORECASE)
-_RULE = regex(r"[\s|:=~_*`+.^-]*|\s*\d*\s*\|.*|\s*= (?:note|help):.*")
-_NEWS_OF_NOTHING = regex(
-    r"✅|✔|☑|\b(?:passed|passing|lgtm|all good|looks (?:good|fine|nice)|no (?:issues?|problems?"
-    r"|errors?|failures?|findings?)|succe(?:ss|eded)|0 (?:errors?|failed|failures?|problems?)"
-    r"|(?:found )?\d+ (?:errors?|problems?|issues?|warnings?|findings?))\b",
-    re.IGNORECASE,
-)
+_PLACE = CUES["issue place"]
 _FENCE = regex(r"^\s*(?:```|~~~)")
 
 
@@ -159,7 +119,7 @@ def _from_json(value: Any, above: Mapping[str, str], depth: int) -> Iterator[QaI
             yield from _from_json(each, above, depth + 1)
     elif isinstance(value, dict):
         own = _facts(value)
-        if own.get("status", "").lower() in _GOOD:
+        if own.get("status", "").lower() in WORDS["good states"]:
             return
         below = {**above, **{k: v for k, v in own.items() if k in ("path", "line", "test")}}
         inner = [
@@ -262,25 +222,30 @@ class _Blocks:
             self._block.lines.append("")
         elif "|" in line and line.strip().startswith("|"):
             self._row([cell.strip() for cell in line.strip().strip("|").split("|")], line)
-        elif not _RULE.fullmatch(line):
+        elif not CUES["ruled line"].fullmatch(line):
             self._columns = None
             self._line(line)
 
     def _line(self, line: str) -> None:
-        bare = _BARE_LINE.match(line)
+        bare = CUES["line of issue"].match(line)
         if bare and self._file and not _PLACE.search(line):
             number, words = bare["at"] or bare["line"], bare["said"] or bare["rest"]
             self._start({"path": self._file, "line": number, "text": _plain(words)}, line)
             return
         place = _PLACE.search(line)
-        if place and place["line"] and _ARROW.match(line) and not _plain(line[place.end() :]):
+        if (
+            place
+            and place["line"]
+            and CUES["points at"].match(line)
+            and not _plain(line[place.end() :])
+        ):
             if "path" in self._block.facts:
                 self._start({}, None)
             self._add({"path": place[0]}, line)
             self._block.is_open = True
             return
-        item = _ITEM.match(line)
-        named = _FIELD.match(item["rest"] if item else line)
+        item = CUES["listed item"].match(line)
+        named = CUES["named field"].match(item["rest"] if item else line)
         if named and (kind := _kind(named["name"])) and not _PLACE.fullmatch(named["name"]):
             is_next = kind in self._block.facts and kind in ("path", "text", "title")
             if is_next or (item and kind == "text" and "path" not in self._block.facts):
@@ -305,7 +270,7 @@ class _Blocks:
             return
         bold = re.fullmatch(r"\s*\*\*(.+?)\*\*:?\s*", line)
         spoken = _spoken(bold[1] if bold else line)
-        stripped = _TAG.sub("", line, count=1).strip(" `*")
+        stripped = CUES["severity tag"].sub("", line, count=1).strip(" `*")
         begins = _PLACE.match(stripped)
         if begins and begins.end() == len(stripped.rstrip(":")):
             self._start({}, line)
@@ -314,7 +279,7 @@ class _Blocks:
         elif (
             bold
             or (begins and len(spoken.get("text", "")) > 2)
-            or (_TAG.match(line) and spoken)
+            or (CUES["severity tag"].match(line) and spoken)
             or (place and place["line"])
         ):
             self._start(spoken, line)
@@ -331,7 +296,7 @@ class _Blocks:
             self._start({}, line)
 
     def _row(self, cells: list[str], line: str) -> None:
-        if all(_RULE.fullmatch(cell) for cell in cells):
+        if all(CUES["ruled line"].fullmatch(cell) for cell in cells):
             self._block.is_done = True  # what stood above are names of columns
             return
         if self._columns is None:
@@ -361,7 +326,7 @@ class _Blocks:
 
     def _flush(self) -> None:
         block, facts = self._block, self._block.facts
-        is_good = facts.get("status", "").lower().strip(" .!") in _GOOD
+        is_good = facts.get("status", "").lower().strip(" .!") in WORDS["good states"]
         if is_good or re.match(r"note\b", facts.get("text", ""), re.IGNORECASE):
             return
         if facts.get("title") and facts.get("text") and facts["title"] not in facts["text"]:
@@ -394,7 +359,7 @@ def _spoken(rest: str) -> dict[str, str]:
 def _plain(text: str) -> str:
     """Words without marks, tags of severity and signs around them."""
     text = text.strip()
-    while tag := _TAG.match(text):
+    while tag := CUES["severity tag"].match(text):
         text = text[tag.end() :].strip()
     return text.strip(" \t*_#>:–—-,;()[]").replace("**", "")
 
@@ -403,6 +368,6 @@ def _is_no_statement(line: str) -> bool:
     """Headings, verdicts, sums and good news are no issue."""
     return bool(
         line.lstrip().startswith("#")
-        or _NEWS_OF_NOTHING.search(line)
+        or CUES["no issue"].search(line)
         or re.fullmatch(r"\W*[\w ]{1,20}:\s*\w+\W*|[\w ]{1,24}:?", line.strip())
     )

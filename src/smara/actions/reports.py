@@ -5,25 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from smara.actions.commands import CUES
 from smara.actions.failures import is_environment, telling_line
 from smara.actions.models import FailedTest, TestRun
 from smara.core.startup.regex import re, regex
 
-_RED = regex(
-    r"\b[1-9]\d* (?:failed|failing|failures?|errors?)\b|^FAIL(?:ED|:)?\b|--- FAIL|test result: "
-    r"FAILED|Tests:.*\bfailed"
-    r"|AssertionError|assertion .*failed|FAILED \(",
-    re.MULTILINE | re.IGNORECASE,
-)
-_GREEN = regex(
-    r"\b\d+ (?:passed|passing|tests?, 0 failures)\b|^OK\b|test result: ok|^ok\s+\S+|All tests "
-    r"passed|\b0 fail(?:ed"
-    r"|ures|ing)?\b",
-    re.MULTILINE | re.IGNORECASE,
-)
-_ERRORS_ALONE = regex(r"\b[1-9]\d* errors? in [\d.]+s\b|errors? during collection")
-_RAN = regex(r"\b\d+ (?:passed|failed)\b")
-_NO_TESTS = regex(r"no tests (?:ran|found|collected)|collected 0 items", re.IGNORECASE)
 _SUMMARY = 1_200
 """Where a test run says how it went: at its end."""
 
@@ -34,9 +20,9 @@ def has_run_tests(output: str) -> bool:
     Whatever else it prints, it could run. Errors alone are tests that could not be imported.
     """
     ends = output[-_SUMMARY:]
-    if _ERRORS_ALONE.search(ends) and not _RAN.search(ends):
+    if CUES["errors alone"].search(ends) and not CUES["tests ran"].search(ends):
         return False
-    return bool(_RED.search(ends) or _GREEN.search(ends))
+    return bool(CUES["red tests"].search(ends) or CUES["green tests"].search(ends))
 
 
 def are_tests_green(output: str, failed: bool) -> bool | None:
@@ -50,7 +36,7 @@ def are_tests_green(output: str, failed: bool) -> bool | None:
         and "collected 0" not in lowered
     ):
         return True if lowered.strip() else None
-    if _NO_TESTS.search(ends):
+    if CUES["no tests"].search(ends):
         return None
     if failed:
         is_red = has_run_tests(ends) or not is_environment(telling_line(ends))
@@ -59,7 +45,7 @@ def are_tests_green(output: str, failed: bool) -> bool | None:
     red = r"\b[1-9]\d* (?:failed|failing|failures)\b|test result: FAILED|^FAIL\b|--- FAIL"
     if re.search(red, zero, re.MULTILINE):
         return False
-    return True if _GREEN.search(ends) or ends.strip() else None
+    return True if CUES["green tests"].search(ends) or ends.strip() else None
 
 
 _MOST = 12
@@ -85,14 +71,6 @@ _LINES: tuple[re.Pattern[str], ...] = (
     regex(r"^\s*\d+\) test (?P<name>[^\n]{3,160} \([\w.]+\))"
                r"\n\s+(?P<path>\S+:\d+)\n\s+(?P<why>[^\n]{0,240})", re.MULTILINE),  # ExUnit
 )  # fmt: skip
-_LOOSE = regex(
-    r"^\s{0,6}\d{1,4}\) (?:test )?(?P<mocha>[^\n]{3,160})|^\s{0,4}[●✕×✗] (?P<jest>[^\n]{3,160})"
-    r"|^rspec (?P<rspec>\./\S{1,160})|^\s{0,4}FAIL\s{1,4}(?P<file>\S{1,160})"
-    r"|^FAILED (?P<path>\S{1,200}/\S{1,200})",
-    re.MULTILINE,
-)
-"""Lines that name a test or a file, read where no line gives a reason."""
-_REASON = regex(r"^E\s+(?P<why>\w*(?:Error|Exception|assert)\b.{0,240})$", re.MULTILINE)
 
 
 def failed_tests(output: str) -> list[FailedTest]:
@@ -108,40 +86,16 @@ def failed_tests(output: str) -> list[FailedTest]:
             file = place.rsplit(":", 1)[0] if place.count(":") == 1 else place
             found.setdefault(name, FailedTest(name, reason, file))
     if not found:
-        names = [match[match.lastgroup or 0].strip() for match in _LOOSE.finditer(output)]
+        names = [
+            match[match.lastgroup or 0].strip() for match in CUES["named test"].finditer(output)
+        ]
         return [FailedTest(name) for name in dict.fromkeys(names)][:_MOST]
     if len(found) == 1 and (only := next(iter(found.values()))) and not only.reason:
-        reason_line = _REASON.search(output)
+        reason_line = CUES["reason of test"].search(output)
         return [replace(only, reason=reason_line["why"] if reason_line else "")]
     return list(found.values())[:_MOST]
 
 
-_SUMMARY_LINE = regex(
-    # pytest
-    r"(?:=+ )?(?:\d+ failed, )?\d+ (?:passed|failed|error|errors|skipped|xfailed"
-    r"|deselected)\b.{0,120}"
-    r"|(?:Tests|Test Suites|Test Files)\s{0,4}:?\s{1,8}\d+ \w+.{0,120}"  # jest, vitest
-    r"|(?:\d+ (?:doctests?|properties|features?), ){0,3}\d+ tests?, \d+ failures?.{0,60}"  # ExUnit
-    r"|test result: \w+\. \d+ passed; \d+ failed.{0,80}"  # cargo
-    r"|\d+ examples?, \d+ failures?.{0,60}"  # rspec
-    r"|\d+ (?:passing|failing|pending)\b.{0,40}"  # mocha
-    r"|OK \(\d+ tests?, .{1,60}|Tests: \d+, Assertions: .{1,80}"  # phpunit
-    r"|Ran \d+ tests? in .{1,20}|FAILED \((?:failures|errors)=.{1,40}"  # unittest
-    r"|Tests run: \d+, Failures: \d+.{0,80}"  # JUnit
-    r"|(?:Passed|Failed)!\s{1,3}- Failed:.{1,100}"  # dotnet
-    r"|(?:ok|FAIL|---)\s{1,4}[\w./-]{1,120}\s{1,4}(?:\(cached\)|\d[\d.]{0,8}s).{0,60}"  # go
-)
-_COVERAGE = regex(
-    r"(?:TOTAL\s.{1,60}|All files\s{0,8}\|.{1,60}|(?:Total "
-    r")?[Cc]overage:?.{0,20})\b\d{1,3}(?:\.\d{1,3})?\s?%?.{0,30}"
-)
-_COUNTS = regex(
-    r"(\d{1,9}) (passed|failed|failures?|tests?|passing|failing|errors?|examples?|skipped|total)"
-)
-_BAD = regex(
-    r"\b[1-9]\d{0,8} (?:failed|failures?|failing|errors?)\b|Failures: [1-9]|Errors: [1-9]"
-    r"|\(failures=|\(errors=|Failed: {1,6}[1-9]|^FAIL\b|FAILED"
-)
 _HINTS = (
     "passed",
     "failed",
@@ -165,15 +119,15 @@ def read_test_run(lines: Sequence[str]) -> TestRun | None:
     summaries: list[str] = []
     coverage = ""
     for line in lines:
-        if "%" in line and (covered := _COVERAGE.search(line)):
+        if "%" in line and (covered := CUES["coverage"].search(line)):
             coverage = _shown(covered[0], 80)
         if any(map(line.__contains__, _HINTS)):
             stripped = line.strip(" =\t")
-            if _SUMMARY_LINE.match(stripped):
+            if CUES["test summary"].match(stripped):
                 summaries.append(_shown(stripped, 140))
     if not summaries:
         return None
-    bad = [summary for summary in summaries if _BAD.search(summary)]
+    bad = [summary for summary in summaries if CUES["failed summary"].search(summary)]
     chosen = (bad or summaries)[-1]
     failing = [_shown(each.name, 140) for each in failed_tests("\n".join(lines))] if bad else []
     return TestRun(
@@ -181,7 +135,7 @@ def read_test_run(lines: Sequence[str]) -> TestRun | None:
         bool(bad),
         tuple(failing),
         coverage=coverage,
-        counts=tuple((name, int(number)) for number, name in _COUNTS.findall(chosen)),
+        counts=tuple((name, int(number)) for number, name in CUES["test counts"].findall(chosen)),
     )
 
 

@@ -5,14 +5,10 @@ Everything here is mechanical: no model and no index is needed.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 
 from smara.core.startup.regex import re, regex
-
-TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def shorten(text: str, most: int) -> str:
@@ -41,23 +37,35 @@ def word_set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-_SECTION = regex(r"^\[(words|pattern|any case): ([\w ]+)\]\n", re.MULTILINE)
+_SECTION = regex(
+    r"^\[(words|(?:by line|any case|pattern)(?:, any case)?): ([\w ]+)\]\n", re.MULTILINE
+)
+_REFERENCE = regex(r"\{([a-z][a-z ]*)\}")
 
 
-def read_cues(path: Path) -> tuple[dict[str, re.Pattern[str]], dict[str, frozenset[str]]]:
-    """Read patterns and sets of words from a file of vocabulary.
+def read_cues(
+    module: str, name: str
+) -> tuple[dict[str, re.Pattern[str]], dict[str, frozenset[str]]]:
+    """Read patterns and sets of words from the file beside a module.
 
-    Each line of a pattern is one alternative; an indented line continues the one above.
+    Each line of a pattern is one alternative; an indented line continues the one above, and the
+    name of an earlier pattern in braces stands for it. In a pattern "by line", ``^`` and ``$`` are
+    the ends of lines.
     """
     patterns, words = {}, {}
-    _, *sections = _SECTION.split(path.read_text(encoding="utf-8"))
-    for kind, name, body in zip(sections[::3], sections[1::3], sections[2::3], strict=True):
+    with open(f"{os.path.dirname(module)}/{name}", encoding="utf-8") as file:
+        _, *sections = _SECTION.split(file.read())
+    for kind, title, body in zip(sections[::3], sections[1::3], sections[2::3], strict=True):
         lines = [line for line in body.replace("\n  ", "").splitlines() if line and line[0] != "#"]
         if kind == "words":
-            words[name] = word_set(" ".join(lines))
+            words[title] = word_set(" ".join(lines))
         else:
-            flags = re.IGNORECASE if kind == "any case" else re.NOFLAG
-            patterns[name] = re.compile("|".join(lines), flags)
+            flags = re.IGNORECASE if "any case" in kind else re.NOFLAG
+            flags |= re.MULTILINE if "by line" in kind else re.NOFLAG
+            source = _REFERENCE.sub(
+                lambda name: f"(?:{patterns[name[1]].pattern})", "|".join(lines)
+            )
+            patterns[title] = regex(source, flags)
     return patterns, words
 
 

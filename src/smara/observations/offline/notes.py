@@ -10,7 +10,6 @@ import posixpath
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import tzinfo
-from pathlib import Path
 from typing import Any, Literal
 
 from smara.core.dates import find_days, local_time
@@ -42,7 +41,7 @@ _FENCE = regex(r"\s{0,12}(```+|~~~+)\s*([\w+#.:/-]{0,80})")
 _BOLD = regex(r"(?<!\w)\*\*|\*\*(?!\w)")  # not the power in 2**3
 _TABLE_RULE = regex(r"[\s|:+-]{3,}")
 
-CUES, WORDS = read_cues(Path(__file__).with_name("cues.txt"))
+CUES, WORDS = read_cues(__file__, "cues.txt")
 """By what a sentence or a line of code is known: patterns, and sets of words."""
 
 _LONGEST_READ, _HEAD, _TAIL = 16_000, 10_000, 6_000
