@@ -22,7 +22,7 @@ from smara.adapters.instructions.collect import root_of
 from smara.adapters.instructions.importer import all_memories
 from smara.adapters.records import Progress
 from smara.behavior.commit_reasons import Revert, reason_of, revert_of
-from smara.behavior.cues import EMPTY_SUBJECT
+from smara.behavior.cues import CUES
 from smara.behavior.scratchpad import code, quote
 from smara.commits.lines import standing_shares
 from smara.commits.message import read_commit, subject_of
@@ -292,7 +292,9 @@ def fixes_of(commits: Sequence[PastCommit]) -> list[PastCommit]:
     for commit in commits:
         subject = read_commit(commit.message.split("\n", 1)[0])
         is_named_so = _FIX.match(subject.first_line) or _FIX.match(subject.subject)
-        is_other = _NOT_A_FIX.search(subject.subject) or EMPTY_SUBJECT.search(subject.first_line)
+        is_other = _NOT_A_FIX.search(subject.subject) or CUES["empty subject"].search(
+            subject.first_line
+        )
         if is_named_so and not is_other:
             fixes.append(commit)
     if len(fixes) > _USUAL_SHARE * len(commits):

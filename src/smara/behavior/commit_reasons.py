@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Literal, NamedTuple
 
-from smara.behavior import cues
+from smara.behavior.cues import CUES
 from smara.behavior.scratchpad import quote
 from smara.commits.message import CommitText, read_commit, subject_of
 from smara.core.startup.regex import re, regex
@@ -20,12 +20,6 @@ _LEAST_SUBJECT_WORDS, _LEAST_WORDS, _LEAST_WORDS_OF_AN_AIM = 3, 6, 9
 _LEAST_OWN_WORDS = 3
 _ADDRESS = regex(r"https?://\S+", re.IGNORECASE)
 _PROBLEM = regex(r"problem: ", re.IGNORECASE)
-_FIX = regex(r"(?:\w+(?:\([^)]*\))?!?: )?fix(?:e[sd])?\b", re.IGNORECASE)
-_WHY = regex(
-    r"\b(?:because|since|otherwise|to (?:avoid|prevent)|so that|must|never|cannot|as)\b",
-    re.IGNORECASE,
-)
-_BREAKING = regex(r"^BREAKING[ -]CHANGES?:?\s+(?P<what>.{20,})", re.IGNORECASE)
 _BREAKING_MARK = regex(r"^\w+(?:\([^)]*\))?!:")
 
 
@@ -58,15 +52,15 @@ def reason_of(message: str) -> Reason | None:
     'gotcha'
     """  # noqa: E501
     text = read_commit(message)
-    if len(_LETTERS.findall(text.subject)) < _LEAST_SUBJECT_WORDS or cues.CHORE.match(
+    if len(_LETTERS.findall(text.subject)) < _LEAST_SUBJECT_WORDS or CUES["chore"].match(
         text.first_line
     ):
         return None
     plain = _AREA.sub("", text.subject)
     if (
-        cues.CHORE.match(plain)
-        or cues.CHANGED_NOTHING.search(plain)
-        or cues.CHANGED_NOTHING.search(text.subject)
+        CUES["chore"].match(plain)
+        or CUES["changed nothing"].search(plain)
+        or CUES["changed nothing"].search(text.subject)
     ):
         return None
     breaking = _breaking(text)
@@ -80,7 +74,7 @@ def reason_of(message: str) -> Reason | None:
         return Reason("reason", _type(f"{text.subject} {why}", why), _subject(text), why=why)
     # A first line may hold the reason itself; but what is fixed is not so any more.
     line = text.subject.rstrip(".")
-    is_fixed = _FIX.match(text.first_line) and not _WHY.search(line)
+    is_fixed = CUES["fix"].match(text.first_line) and not CUES["why"].search(line)
     if is_fixed or not is_reason(f"{line}.", is_line=True):
         return None
     return Reason("reason", _type(line, line), "", why=line)
@@ -88,14 +82,14 @@ def reason_of(message: str) -> Reason | None:
 
 def _breaking(text: CommitText) -> Reason | None:
     found = next(
-        (match for each in text.body.split("\n") if (match := _BREAKING.match(each))), None
+        (match for each in text.body.split("\n") if (match := CUES["breaking"].match(each))), None
     )
     if found is not None:
         why = found["what"].strip()
     elif (
         _BREAKING_MARK.match(text.first_line)
         and text.sentences
-        and cues.CHANGES.search(text.sentences[0])
+        and CUES["changes"].search(text.sentences[0])
     ):
         why = text.sentences[0]
     else:
@@ -108,12 +102,12 @@ def _breaking(text: CommitText) -> Reason | None:
 
 
 def _type(text: str, why: str) -> Literal["decision", "gotcha"]:
-    is_trap = cues.TRAP.search(text) and not cues.CHOICE.search(why)
+    is_trap = CUES["trap"].search(text) and not CUES["choice"].search(why)
     return "gotcha" if is_trap else "decision"
 
 
 def _subject(text: CommitText) -> str:
-    return "" if cues.EMPTY_SUBJECT.search(text.subject) else text.subject.rstrip(".:")
+    return "" if CUES["empty subject"].search(text.subject) else text.subject.rstrip(".:")
 
 
 def _with_what_it_refers_to(text: CommitText, at: int) -> str | None:
@@ -121,7 +115,7 @@ def _with_what_it_refers_to(text: CommitText, at: int) -> str | None:
     told.
     """
     why = text.sentences[at]
-    if not cues.REFERS_BACK.match(why):
+    if not CUES["refers back"].match(why):
         return why
     before = text.sentences[at - 1] if at else ""
     if before and _is_past(before):
@@ -130,11 +124,11 @@ def _with_what_it_refers_to(text: CommitText, at: int) -> str | None:
         before
         and len(before) + len(why) < MOST
         and is_readable(before)
-        and not cues.REFERS_BACK.match(before)
+        and not CUES["refers back"].match(before)
     ):
         return f"{before} {why}"
-    is_of_subject = not at and cues.REFERS_TO_SUBJECT.match(why)
-    return why if is_of_subject and not cues.EMPTY_SUBJECT.search(text.subject) else None
+    is_of_subject = not at and CUES["refers to subject"].match(why)
+    return why if is_of_subject and not CUES["empty subject"].search(text.subject) else None
 
 
 def is_reason(sentence: str, *, is_line: bool = False) -> bool:
@@ -146,29 +140,29 @@ def is_reason(sentence: str, *, is_line: bool = False) -> bool:
         not _LEAST <= len(sentence) <= _MOST_OF_ONE
         or not is_readable(sentence, is_line=is_line)
         or _is_past(sentence)
-        or cues.RULE.search(sentence) is None
+        or CUES["rule"].search(sentence) is None
     ):
         return False
-    if cues.NOW.search(sentence) and not cues.FIRM.search(sentence):
+    if CUES["now"].search(sentence) and not CUES["firm"].search(sentence):
         return False
-    if cues.CAUSE.search(sentence):
-        return cues.LASTING.search(sentence) is not None
+    if CUES["cause"].search(sentence):
+        return CUES["lasting"].search(sentence) is not None
     return (
-        cues.AIM.search(sentence) is not None
+        CUES["aim"].search(sentence) is not None
         and len(_LETTERS.findall(sentence)) >= _LEAST_WORDS_OF_AN_AIM
     )
 
 
 def gives_reason(text: str) -> bool:
     """Return True if a text has the words of a reason."""
-    return any(each.search(text) for each in (cues.CAUSE, cues.AIM, cues.DAMAGE))
+    return any(each.search(text) for each in (CUES["cause"], CUES["aim"], CUES["damage"]))
 
 
 def _is_past(sentence: str) -> bool:
     """Return True if a sentence tells of what was: a fault that is gone."""
-    return cues.HAPPENED.search(sentence) is not None or (
-        cues.PAST.search(sentence) is not None
-        and cues.PRESENT.search(cues.UNREAL.sub(" ", sentence)) is None
+    return CUES["happened"].search(sentence) is not None or (
+        CUES["past"].search(sentence) is not None
+        and CUES["present"].search(CUES["unreal"].sub(" ", sentence)) is None
     )
 
 
@@ -183,35 +177,13 @@ def is_readable(sentence: str, *, is_line: bool = False) -> bool:
         and sentence.count("(") == sentence.count(")")
         and sentence.count("`") % 2 == sentence.count("**") % 2 == 0
         and len(_LETTERS.findall(_ADDRESS.sub("", sentence))) >= _LEAST_WORDS
-        and (is_line or not cues.OPENING.search(sentence))
-        and not cues.WORK.search(sentence)
-        and not cues.EARLIER.search(sentence)
-        and not cues.ENDED.search(sentence)
+        and (is_line or not CUES["opening"].search(sentence))
+        and not CUES["work"].search(sentence)
+        and not CUES["earlier"].search(sentence)
+        and not CUES["ended"].search(sentence)
     )
 
 
-_REVERT = regex(
-    r"(?:^|[-:—–]\s*|\s)revert(?:ed|s"
-    r"|ing)?:?\s+[\"“'](?P<what>.{6,200})[\"”']\.?\s*(?:\([^)]*\))?\s*$",
-    re.I,
-)
-_REVERT_OF = regex(r"^revert(?:\([^)]{0,60}\))?!?: (?P<what>.{6,200})$", re.I)
-_TAKES_BACK = regex(
-    r"^(?:this )?(?:commit )?(?:partially |mostly |manually )?reverts?(?:ed)? (?:the )?"
-    r"(?:commits? |changes? |parts? of )?(?:made (?:in|to) )?(?:r?[0-9a-f]{5,40}\W*(?:and |, )?)+",
-    re.I,
-)
-_BECAUSE = regex(r"^(?:because|since|as|due to|which|that|until|in favou?r of|it|,)\b", re.I)
-_ONLY_HOW = regex(
-    r"^(?:conflicts?|reversing|changes made to|keeps?|kept|thanks|(?:the )?(?:tests?|docs) )", re.I
-)
-_OF_THE_DAY = regex(r"\b(?:block the|release|until then|temporar\w+|for the time)\b", re.I)
-_WENT_WRONG = regex(
-    r"\bnot\b(?! only)|n't\b|\b(?:unable|flaw\w*|regress\w*|incompatib\w*|concerns?|slow\w*|too"
-    r"|fail\w*|never|wrong\w*"
-    r"|insufficient|problem\w*|issues?|no longer|complex\w*|confus\w+|surpris\w+|mistake)\b",
-    re.I,
-)
 _LEAST_REVERT = 30
 
 
@@ -239,25 +211,33 @@ def revert_of(message: str, done_later: Set[str] = frozenset()) -> Revert | None
     ``done_later`` are the subjects of all newer commits.
     """
     text = read_commit(message)
-    found = _REVERT.search(text.first_line) or _REVERT_OF.match(text.first_line)
+    found = CUES["quoted revert"].search(text.first_line) or CUES["revert of"].match(
+        text.first_line
+    )
     if found is None:
         return None
     what = subject_of(found["what"]).rstrip(".")
-    if what.casefold() in done_later or _REVERT.search(what) or what.lower().startswith("revert"):
+    if (
+        what.casefold() in done_later
+        or CUES["quoted revert"].search(what)
+        or what.lower().startswith("revert")
+    ):
         return None
     reasons = []
     for sentence in text.sentences:
         # The reason is all of a sentence, or what follows *this reverts commit …*.
-        start = _TAKES_BACK.match(sentence)
+        start = CUES["takes back"].match(sentence)
         rest = sentence if start is None else sentence[start.end() :].lstrip(" ,.;:-")
         if (
-            (start is None or _BECAUSE.match(rest))
+            (start is None or CUES["because"].match(rest))
             and len(rest) >= _LEAST_REVERT
-            and not _ONLY_HOW.match(rest)
-            and not _OF_THE_DAY.search(rest)
+            and not CUES["only how"].match(rest)
+            and not CUES["of the day"].search(rest)
             and is_readable(f"{rest[:1].upper()}{rest[1:]}")
         ):
             reasons.append(rest)
     reasons.sort(key=lambda each: not gives_reason(each))
-    why = next((each for each in reasons if gives_reason(each) or _WENT_WRONG.search(each)), None)
+    why = next(
+        (each for each in reasons if gives_reason(each) or CUES["went wrong"].search(each)), None
+    )
     return None if why is None else Revert(what, why)

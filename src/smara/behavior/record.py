@@ -12,7 +12,7 @@ from smara.actions.models import Action
 from smara.actions.paths import is_config, is_prose, is_source, is_test, module_of, root_of, stem_of
 from smara.actions.tool_calls import actions_of
 from smara.behavior import runs, work_state
-from smara.behavior.cues import listen
+from smara.behavior.cues import CUES, listen
 from smara.behavior.ledger import FileLedgerEntry
 from smara.behavior.scratchpad import (
     QUOTE,
@@ -37,12 +37,6 @@ _READ_TOGETHER = 4
 _ANSWER_STEPS = 4
 _SPIKE_TOKENS = 10_000
 _MOST_STARTS = 32
-_IMPORT = regex(
-    r"^\s*(?:\d+\s*[→|:\t]\s*)?(?:from\s+([\w.]+)\s+import|import\s+([\w.]+)"
-    r"|.*?\bfrom\s+['\"]([^'\"]+)['\"]"
-    r"|.*?\brequire\(['\"]([^'\"]+)['\"]\)|(?:use|alias|import)\s+([\w:.]+)"
-    r"|#include\s+[\"<]([^\">]+))",
-)
 _IMPORTING = ("import", "from ", "require(", "use ", "alias ", "#include")
 _ENDING = regex(r"\.(?:[cm]?[jt]sx?|h|hpp|py|css|vue)$")
 _SEPARATOR = regex(r"[./:]")
@@ -290,7 +284,7 @@ def _chase(pad: Pad, path: str, content: str) -> None:
     head, imported = content[:1_500], set[str]()
     if any(word in head for word in _IMPORTING):
         for line in set(head.splitlines()[:30]):
-            if any(map(line.__contains__, _IMPORTING)) and (match := _IMPORT.match(line)):
+            if any(map(line.__contains__, _IMPORTING)) and (match := CUES["import"].match(line)):
                 name = _ENDING.sub("", match[match.lastindex or 0])
                 imported.add(_SEPARATOR.split(name)[-1].lower()[:60])
     facts.imports = [*facts.imports, ImportChain(chain, sorted(imported)[:30])][-3:]

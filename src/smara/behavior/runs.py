@@ -18,6 +18,7 @@ from smara.actions.failures import (
 from smara.actions.models import LOOKING, Command
 from smara.actions.paths import stem_of
 from smara.actions.reports import are_tests_green, count_tests, failed_tests, has_run_tests
+from smara.behavior.cues import CUES
 from smara.behavior.ledger import ErrorEntry
 from smara.behavior.scratchpad import QUOTE, EventPlace, OpenFailure, Pad, quote
 from smara.core.events import HostEvent
@@ -32,10 +33,6 @@ _OPEN_STEPS = 60
 _MOST_BETWEEN = 4
 _CHAIN = 5
 _PATHS = regex(r"[\w./@+-]+")
-_MOVES = regex(r"^git (?:pull|merge|rebase|stash|cherry-pick|am|apply|reset)\b")
-"""Commands after which the files are not those that were tested."""
-_DROPS = regex(r"^git (?:revert|rebase)\b|^git reset\b.*(?:--hard|[~^]|\borigin/)")
-"""Commands after which a commit of the session may be gone."""
 _WORK = frozenset({"test", "check"})
 """Commands that take as long as their work takes; others wait for a person's leave, or for a
 network.
@@ -68,9 +65,9 @@ def record_run(pad: Pad, event: HostEvent, command: Command, failed: bool) -> No
         _open(pad, command, output)
         return
     for part in command.parts:
-        if part.purpose == "revert" or _MOVES.match(part.text):
+        if part.purpose == "revert" or CUES["moves"].match(part.text):
             facts.edit = facts.code_edit = EventPlace(event.at_ms, pad.step)
-        if _DROPS.match(part.text):
+        if CUES["drops"].match(part.text):
             _drop_commits(pad)
         if part.purpose == "commit":
             _record_commit(pad, event, is_amended="--amend" in part.text)

@@ -12,26 +12,21 @@ from typing import Any
 
 from smara.actions.paths import modules_of
 from smara.actions.tool_calls import PLAN_CHANGES, PLAN_MAKES
+from smara.behavior.cues import CUES
 from smara.behavior.methodology import Methodology, WorkUnitResult
 from smara.behavior.models import non_empty
 from smara.behavior.scratchpad import Pad, PlanSize, Todo, quote
 from smara.core.events import HostEvent
-from smara.core.startup.regex import re, regex
+from smara.core.startup.regex import regex
 from smara.knowledge.models import Evidence, NewMemory, TypedMemory, WorkUnit
 from smara.secrets import redact
 
 MOST_WORDS = 3_000
 """So much of an agent's last words is kept, if they hold a list with open boxes."""
 _BOXES = ("[ ]", "☐", "⬜")
-_FOR_OTHERS = regex(
-    r"^\W*(?:test(?:ing)? plan|how to test|testing|checklist|verification)\W*$", re.I | re.M
-)
-"""A list below such a heading is for whoever reviews the work."""
 _MOST, _MOST_FILES, _LONGEST, _LEAST_WORDS = 12, 6, 160, 4
 _SURE = 0.9
 """It is the agent's own list; within days it is worth less, since the work goes on."""
-_SHARED = regex(r"(?:main|master|trunk|develop|dev|HEAD)$")
-"""Branches that everybody works on: what is left on one is not the same work."""
 
 
 DONE, BEGUN, OPEN = "done", "begun", "open"
@@ -124,7 +119,7 @@ def is_all_done(pad: Pad) -> bool:
 def read_open_list(pad: Pad, text: str) -> None:
     """Record an agent's newest words on what is left."""
     if any(box in text for box in _BOXES):
-        text = _FOR_OTHERS.split(text, maxsplit=1)[0]
+        text = CUES["for others"].split(text, maxsplit=1)[0]
     if any(box in text for box in _BOXES):
         pad.facts.open_list = redact(text[-MOST_WORDS:]).text
 
@@ -202,7 +197,11 @@ def is_before(memory: TypedMemory, session_id: str, state: Mapping[str, Any], br
     if memory.type != "work_state" or memory.tier == "confirmed" or memory.is_pinned:
         return False  # what a person has confirmed is not put aside by a count
     named = str(state.get("branch") or branch)
-    is_same_branch = bool(named) and not _SHARED.match(named) and memory.data.get("branch") == named
+    is_same_branch = (
+        bool(named)
+        and not CUES["shared branch"].match(named)
+        and memory.data.get("branch") == named
+    )
     return session_id in memory.session_ids or is_same_branch
 
 

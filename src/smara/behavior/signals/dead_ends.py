@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 
 from smara.actions.error_quote import UNQUOTED, error_quote, evidence_words, failed_words
 from smara.actions.paths import modules_of
+from smara.behavior.cues import CUES
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, non_empty
 from smara.behavior.scratchpad import Pad, code
-from smara.core.startup.regex import re, regex
 
 SIGNAL = Signal(
     0,
@@ -23,15 +23,6 @@ SIGNAL = Signal(
     targets=("dead_end",),
     least_sessions=1,
     is_observation=True,
-)
-
-_IMPOSSIBLE = regex(
-    r"\b(?:won't|will not|cannot|can't|isn't going to|is not going to|doesn't|does not) work\b"
-    r"|\babandon\b|\bdead end\b"
-    r"|available in\b|ne (?:marche|marchera|fonctionne|fonctionnera|peut) pas|abandonne|nicht|no "
-    r"(?:funciona|sirve)"
-    r"|行不通|不可行|不行|走不通|うまくい|動か|動き|使え",
-    re.IGNORECASE,
 )
 
 
@@ -63,7 +54,7 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         or not line
         or not data.get("worked")
         or not after
-        or not _IMPOSSIBLE.search(str(data["q"]))
+        or not CUES["impossible"].search(str(data["q"]))
     ):
         return None
     if "/" in str(command) and " " not in str(command):

@@ -9,53 +9,20 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from smara.actions.error_quote import evidence_words, failed_words
+from smara.behavior.cues import CUES
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, non_empty
 from smara.behavior.scratchpad import E2eFailure, Pad, code, quote
 from smara.core.events import HostEvent
-from smara.core.startup.regex import re, regex
 
 ObservationType = Literal["precondition", "timing", "ui_behavior", "test_sequence", "mcp_gotcha"]
 
-_TOOLS = regex(
-    r"(?:^|[_:])(?:take_screenshot|screenshot|click(?:_by_text)?|fill(?:_input|_form)?"
-    r"|get_page_structure|eval(?:uate)?"
-    r"(?:_script)?|navigate(?:_page)?|snapshot|take_snapshot|type|press_key|hover|wait_for"
-    r"|select_option|drag)$"
-)
-_RULES: tuple[tuple[ObservationType, re.Pattern[str]], ...] = (
-    ("precondition", regex(
-        r"(?:must|need to|have to|please) (?:be )?(?:log(?:ged)? ?in|sign(?:ed)? ?in"
-        r"|authenticat\w+)|not (?:logged"
-        r"|signed) in"
-        r"|unauthori[sz]ed|ERR_CONNECTION_REFUSED|connection refused|(?:server|app|application) "
-        r"(?:is )?not running"
-        r"|no (?:page|browser|tab|window) (?:is )?(?:open|available|selected)|login required",
-            re.IGNORECASE)),
-    ("timing", regex(
-        r"\btime(?:d ?out|out)\b|waiting for (?:selector|element|locator|navigation)|still loading"
-        r"|not (?:yet )?(?:visible|ready|attached)"
-        r"|element is not (?:visible|stable)|exceeded \d+ ?ms", re.IGNORECASE)),
-    ("ui_behavior", regex(
-        r"(?:dialog|modal|overlay|popup|menu|tooltip|banner) (?:is |was )?(?:open|opened|shown"
-        r"|appears?|covers?"
-        r"|blocks?|intercepts?)"
-        r"|intercepts pointer events|element is (?:disabled|read-?only|hidden)|redirected to"
-        r"|is disabled", re.IGNORECASE)),
-    ("mcp_gotcha", regex(
-        r"(?:stale|unknown|invalid) (?:element|ref|reference|uid|selector)|no element (?:found"
-        r"|with|matching)"
-        r"|element not found"
-        r"|strict mode violation|invalid (?:arguments?|params?|parameters?)|unknown tool|not "
-        r"supported"
-        r"|requires? (?:a |the )?(?:new )?snapshot"
-        r"|unable to find", re.IGNORECASE)),
-)  # fmt: skip
+_KINDS: tuple[ObservationType, ...] = ("precondition", "timing", "ui_behavior", "mcp_gotcha")
 
 
 def record(pad: Pad, event: HostEvent, failed: bool) -> None:
     """Record the result of a tool that looks at a program."""
     name = event.tool.rsplit(":", 1)[-1]
-    if not _TOOLS.search(name):
+    if not CUES["e2e tools"].search(name):
         return
     # An action and on what, as far as its arguments name it.
     objects = map(event.tool_input.get, ("text", "element", "selector", "name", "url", "label"))
@@ -63,7 +30,7 @@ def record(pad: Pad, event: HostEvent, failed: bool) -> None:
     facts, waiting = pad.facts, pad.facts.e2e_failed
     if failed:
         output = event.error or event.tool_output
-        kind = next((kind for kind, each in _RULES if each.search(output[:1_200])), None)
+        kind = next((kind for kind in _KINDS if CUES[kind].search(output[:1_200])), None)
         if kind is not None:
             entry = pad.e2e.count(f"{kind}|{action}", pad.step)
             entry.kind, entry.tool, entry.action = kind, event.tool[:80], action

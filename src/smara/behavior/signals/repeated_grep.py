@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from smara.actions.paths import module_of
+from smara.behavior.cues import CUES
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.scratchpad import Pad, code
-from smara.core.startup.regex import regex
 
 SIGNAL = Signal(
     6,
@@ -24,11 +24,6 @@ SIGNAL = Signal(
 _LEAST_LETTERS = 4
 _TIMES = 2
 _LEAST_SEARCHES = 3
-_NAME = regex(
-    r"[A-Za-z_]\w*(?:[_A-Z]|\.\w|::|\()\w*|\b(?:func|def|class|type|struct|interface|fn|const"
-    r"|enum)\b"
-)
-"""A pattern that looks for something that has a name; words of prose stand everywhere."""
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
@@ -61,7 +56,7 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         or times < max(_LEAST_SEARCHES, len(seen.history) + 1)
     ):
         return None
-    if not _NAME.search(pattern):
+    if not CUES["searched name"].search(pattern):
         return None
     (path, count), *others = counted.most_common(2)
     if count < len(answered) or (others and others[0][1] == count):

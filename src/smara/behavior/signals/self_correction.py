@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from smara.actions.paths import modules_of
+from smara.behavior.cues import CUES
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, non_empty
 from smara.behavior.scratchpad import Pad
-from smara.core.startup.regex import re, regex
+from smara.core.startup.regex import regex
 from smara.knowledge.models import MemoryType
 
 SIGNAL = Signal(
@@ -20,40 +21,7 @@ SIGNAL = Signal(
     least_sessions=1,
     is_observation=True,
 )
-_NAMES_CODE = regex(
-    r"`[^`]+`|\b\w+_\w+|\b[a-z]+[A-Z]\w+|\b[\w-]+/[\w./-]+|\b\w+\.(?:py|[jt]sx?|go|rs|exs?|json"
-    r"|toml|ya?ml|md)\b|\w+\(\)"
-)
-_PLAN = regex(
-    r"^(?:I |I'll|let me|let's|we should|I should|now |looking|thinking|maybe|perhaps)",
-    re.IGNORECASE,
-)
-_HEDGED = regex(
-    r"\b(?:might|maybe|perhaps|probably|I think|I guess|not sure|approach|simplest|cleanest"
-    r"|easiest|best|better|fix is"
-    r"|should|would|could|let me|wondering)\b|:\s*[-*]",
-    re.IGNORECASE,
-)
-_ADMITTED = regex(
-    r"\bI was wrong\b|\bI mis(?:understood|read)\b|\bI [a-z]*ly (?:thought|assumed|believed"
-    r"|expected)\b"
-    r"|\bI first (?:thought|assumed)\b|assumption|mistaken|pensais|croyais|dachte|nahm|pens[éa]"
-    r"|creía|asumí|以为|认为|思って|考えて|勘違",
-    re.IGNORECASE,
-)
-_NAMED = regex(
-    r"(?:the|an?|each|every|both|all|only|our|le|la|les|der|die|das|el|los)\s|[`A-Z]|\w*[_.(/]"
-    r"|\W*[^\x00-\x7f]"
-)
-"""How a side begins that says of what it speaks: "shows the default" does not."""
-_CUT = regex(
-    r"\b(?:but|and|or|is|are|was|the|a|an|to|with|of|for|because|which|that|it's)\W*$",
-    re.IGNORECASE,
-)
-_ACTUALLY = regex(r"^(?:actually|en fait|tatsächlich|en realidad|实际上|実際)", re.IGNORECASE)
-_OF_IT = regex(r"(?:it|they)(?:'s|'re)? ", re.IGNORECASE)
 _QUOTED = regex(r"`[^`]+`")
-_VAGUE = regex(r"^(?:it|this|that|there|they)\b(?! (?:is|are) `)", re.IGNORECASE)
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
@@ -74,14 +42,14 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     """Draft if both sides are stated, and the right names code."""
     wrong, right = str(finding.data.get("wrong", "")), str(finding.data.get("right", ""))
-    if not wrong or not right or _PLAN.match(right) or len(right) < 12:
+    if not wrong or not right or CUES["plan"].match(right) or len(right) < 12:
         return None
     # "it is sync" says nothing without what stood before it, unless that is named on the other
     # side.
-    is_named = bool(_NAMES_CODE.search(right)) and not (
-        _VAGUE.match(right) and not _NAMES_CODE.search(right.split(" ", 1)[-1])
+    is_named = bool(CUES["names code"].search(right)) and not (
+        CUES["vague"].match(right) and not CUES["names code"].search(right.split(" ", 1)[-1])
     )
-    if not is_named and not (_OF_IT.match(right) and _QUOTED.search(wrong)):
+    if not is_named and not (CUES["of it"].match(right) and _QUOTED.search(wrong)):
         return None
     if not _is_said_of_code(str(finding.data["q"]), wrong, right):
         return None
@@ -108,16 +76,20 @@ def _is_said_of_code(sentence: str, wrong: str, right: str) -> bool:
     something.
     """
     if (
-        _HEDGED.search(right)
-        or _HEDGED.search(wrong)
+        CUES["hedged"].search(right)
+        or CUES["hedged"].search(wrong)
         or any(right.count(mark) % 2 for mark in ("`", '"'))
     ):
         return False
     if right.count("(") != right.count(")") or wrong.count("(") != wrong.count(")"):
         return False  # the sentence was cut in the middle of something
-    if _CUT.search(right) or _CUT.search(wrong):
+    if CUES["cut sentence"].search(right) or CUES["cut sentence"].search(wrong):
         return False
     return bool(
-        _ADMITTED.search(sentence)
-        or (_ACTUALLY.match(sentence.strip()) and _NAMES_CODE.search(wrong) and _NAMED.match(right))
+        CUES["admitted"].search(sentence)
+        or (
+            CUES["actually"].match(sentence.strip())
+            and CUES["names code"].search(wrong)
+            and CUES["named side"].match(right)
+        )
     )

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from smara.actions.commands import split_variables
 from smara.actions.paths import modules_of
+from smara.behavior.cues import CUES
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.scratchpad import Pad, code
-from smara.core.startup.regex import regex
 
 SIGNAL = Signal(
     7,
@@ -27,21 +27,6 @@ _LEAST_SHARE = 0.1
 """In so many of all sessions that changed something it must have shown, to be how things are done
 here.
 """
-_OF_EVERYBODY = regex(
-    r"^(?:[a-z]+\s+)?(?:git|gh|glab|cd|ls|rm|mkdir|cp|mv|kill|pkill|chmod|open|sleep)\b"
-)
-_BY_DEFAULT = regex(
-    r"(?:cargo\s+(?:check|clippy|build|test|fmt|run)|go\s+(?:build|test|vet|fmt|mod\s+tidy|run)"
-    r"|gofmt|swift\s+(?:build|test)"
-    r"|dotnet\s+(?:build|test|restore)|mix\s+(?:test|format|compile)|(?:npm|pnpm|yarn"
-    r"|bun)\s+(?:install|i|ci|test)"
-    r"|pytest|python3?\s+-m\s+pytest|tsc|npx\s+tsc)(?:\s+(?:-\S+|[\w.-]*[./][\w./-]*|--))*$"
-)
-"""What a toolchain offers in every project, on all or a part of it: whoever knows the language runs
-it untold.
-"""
-_ONE_TIME = regex(r"[\"'$<>*]|/tmp/|https?:|\b[0-9a-f]{7,40}\b|\b\d{3,}\b|-run\b|::")
-"""What stands in a command of the moment: a quotation, a place, a number, one test of many."""
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
@@ -75,7 +60,9 @@ def runs_of(steps: Sequence[str]) -> list[str]:
 
 def own_runs(steps: Sequence[str]) -> set[str]:
     """Return the project's own commands of a sequence."""
-    return {step for step in runs_of(steps) if not _OF_EVERYBODY.match(split_variables(step)[1])}
+    return {
+        step for step in runs_of(steps) if not CUES["of everybody"].match(split_variables(step)[1])
+    }
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
@@ -83,13 +70,13 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     orders = Counter(tuple(runs_of(data["steps"])) for data in seen.history if data.get("steps"))
     (runs, count), total = orders.most_common(1)[0], orders.total()
     own = own_runs(runs)
-    if all(map(_BY_DEFAULT.match, own)) or seen.sessions < _LEAST_SHARE * seen.all_sessions:
+    if all(map(CUES["by default"].match, own)) or seen.sessions < _LEAST_SHARE * seen.all_sessions:
         return None
     if (
         len(own) < 2
         or count < SIGNAL.least_sessions
         or count / total < _SAME_ORDER
-        or any(map(_ONE_TIME.search, runs))
+        or any(map(CUES["one time"].search, runs))
     ):
         return None
     # The file that most of the sessions edited first; without one, the order begins with a run.
