@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from smara.core.startup.regex import re, regex
+from smara.core.startup.regex import re
 from smara.observations.offline.notes import CUES, WORDS
 
 Act = Literal[
@@ -44,7 +44,6 @@ _REPLACED = (
     r"\b(?:instead of|rather than|got rid of|dropped|removed|retired|deprecated) (?:the )?"
     + _UP_TO_A_PAUSE,
 )
-_WORD = regex(r"[A-Za-z][\w'’-]{0,40}")
 
 
 def sort(sentence: str, is_coding: bool = True) -> Act:
@@ -111,6 +110,6 @@ def is_telling(sentence: str) -> bool:
 
     Words that could be said of anything do not.
     """
-    words = map(str.lower, _WORD.findall(sentence[:400]))
+    words = map(str.lower, CUES["plain word"].findall(sentence[:400]))
     is_about = sum(word not in WORDS["empty"] for word in words) > 1
     return is_about or bool(CUES["names or numbers"].search(sentence))

@@ -16,7 +16,6 @@ from smara.actions.reports import read_test_run
 from smara.actions.tool_output import exit_code, exit_code_field, unwrap_json
 from smara.core.extract import one_line
 from smara.core.startup.record import dataclass, field, replace
-from smara.core.startup.regex import re, regex
 from smara.core.tool_names import shell_line
 from smara.messages.models import plain
 from smara.observations.models import Category, Note, Priority
@@ -117,9 +116,6 @@ def read_run(call: ToolCall, paths: PathShortener, command: Command | None = Non
     return Run(call, line, command, "failed", failure=failure, tests=tests, words=words)
 
 
-_VARIABLE = regex(
-    r"\s{0,12}(?:\w{1,12}: )?([A-Za-z_][\w.\[\]]{0,40})\s{0,3}(?:=|:)\s{1,4}(\S.{0,80})"
-)
 _MOST_VARIABLES = 8
 
 _PREAMBLE = (
@@ -149,7 +145,6 @@ def first_words(lines: Sequence[str], characters: int = 110) -> str:
     return clip(first, characters) if is_said else ""
 
 
-_PERCENT = regex(r"(\d{1,3}(?:\.\d{1,3})?)\s?%")
 _QUIET = frozenset({"git", "revert", "commit"})
 
 
@@ -218,7 +213,9 @@ def failure_note(
         for run in failed:
             shown: dict[str, str] = {}
             for line in output_lines(run.call, 200):
-                if len(shown) < _MOST_VARIABLES and (match := _VARIABLE.fullmatch(line.rstrip())):
+                if len(shown) < _MOST_VARIABLES and (
+                    match := CUES["variable"].fullmatch(line.rstrip())
+                ):
                     shown.setdefault(match[1], clip(match[2], 80))
             variables |= shown
         facts |= {"symptoms": [each.line for each in failures if each.line][:6]}
@@ -255,7 +252,7 @@ def _test_facts(scene: Scene, runs: Sequence[Run]) -> dict[str, Any]:
     ]
     results += [{"name": name, "status": "failed"} for _, each in tests for name in each.failing]
     coverage = next((each.coverage for _, each in tests if each.coverage), "")
-    percent = _PERCENT.search(coverage)
+    percent = CUES["percent"].search(coverage)
     return {
         "testResults": results,
         "coverage": {"percent": percent[1], "message": coverage} if percent else {},
@@ -269,9 +266,6 @@ _NOTHING = (
 _READING = frozenset({"cat", "head", "tail", "less", "sed", "bat", "nl"})
 _SEARCHING = frozenset({"grep", "rg", "ag", "find", "fd", "git grep"})
 _HOST_FOLDERS = ("/.claude/", "/.codex/", "/.cursor/")
-_NOT_OF_THE_WORK = regex(r"/(?:tmp|dev|proc)/")
-_NAME = regex(r"-i?(?:name|path)\s+(\S{1,90})")
-_SOUGHT = regex(r"\s(?:\"([^\"]{1,120})\"|'([^']{1,120})'|([^-\s\d][^\s]{0,120}))")
 
 
 @dataclass(slots=True)
@@ -311,7 +305,9 @@ class Looks:
         program = command.main.aim.split(" ")[0]
         words = [word.strip("'\"") for word in command.main.arguments]
         paths = [word for word in words if "." in word and "/" in word and not is_of_host(word)]
-        pattern = _NAME.search(command.main.text) or _SOUGHT.search(command.main.text)
+        pattern = CUES["sought name"].search(command.main.text) or CUES["sought words"].search(
+            command.main.text
+        )
         if program in _SEARCHING and pattern:
             self.search(next(group for group in pattern.groups() if group).strip("'\""), call)
         elif program in _READING and paths:
@@ -349,11 +345,7 @@ class Looks:
 
 def is_of_host(path: str) -> bool:
     """Return True if a file belongs to the agent's host."""
-    return bool(_NOT_OF_THE_WORK.match(path)) or any(map(path.__contains__, _HOST_FOLDERS))
-
-
-_SAID = regex(r"the user said:\s*(\S[^\n]{0,600})", re.IGNORECASE)
-_LINK = regex(r"https?://[^\s\"'<>)\]}]{4,300}")
+    return bool(CUES["not of the work"].match(path)) or any(map(path.__contains__, _HOST_FOLDERS))
 
 
 def web_note(scene: Scene, calls: Sequence[ToolCall]) -> Note | None:
@@ -372,7 +364,9 @@ def web_note(scene: Scene, calls: Sequence[ToolCall]) -> Note | None:
     quotes = [next((words for words in page.prose if len(words) > 40), "") for page in pages]
     is_research = scene.mode == "research"
     if is_research:
-        links += [link for call in calls for link in _LINK.findall((call.output or "")[:20_000])]
+        links += [
+            link for call in calls for link in CUES["link"].findall((call.output or "")[:20_000])
+        ]
     text = "; ".join(pieces)
     return scene.note(
         "medium" if is_research else "low",
@@ -449,7 +443,7 @@ def rejection_notes(scene: Scene, call: ToolCall, is_quiet: bool) -> list[Note]:
 
     A quiet tool's only with a reason.
     """
-    reason = _SAID.search((call.output or "")[:4_000])
+    reason = CUES["reason of refusal"].search((call.output or "")[:4_000])
     if is_quiet and not reason:
         return []
     text = f"User rejected: {clip(f'{call.name} {_arguments(scene, call)}'.strip(), 200)}"

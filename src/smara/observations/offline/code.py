@@ -13,22 +13,18 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from smara.core.extract import shorten
 from smara.core.startup.record import dataclass, field
-from smara.core.startup.regex import regex
 from smara.observations.models import Note
 from smara.observations.offline.exchanges import ToolCall, path_of
 from smara.observations.offline.notes import CUES, Scene, clean, clip, joined
 
 # A line without any of these is not searched: ignoring case is slow.
 _TABLE_WORDS = ("TABLE", "INDEX", "VIEW")
-_SETTING = regex(r"\s{0,40}[\"']?([\w.@/-]{2,60})[\"']?\s{0,3}[:=]\s?[^\s{\[|>].{0,120}")
-_HEADING = regex(r"#{1,4}\s(.{1,100})")
 _SETTING_FILES = (
     ".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".env", ".properties", ".conf", ".tf",
     ".lock",
 )  # fmt: skip
 _SETTING_NAMES = ("dockerfile", "makefile", ".env", "procfile", "requirements.txt")
 _PROSE_FILES = (".md", ".mdx", ".rst", ".txt")
-_TAIL = regex(r"\s*(?:\{|:|\bdo|=>|=|\(|,|\.\.\.)\s*$")
 
 MOST_LINES = 3_000
 
@@ -58,11 +54,11 @@ def _definitions(lines: Sequence[str], path: str) -> Iterator[CodeDefinition]:
     seen: set[str] = set()
     for line in lines[:MOST_LINES]:
         if is_prose:
-            if heading := _HEADING.fullmatch(line.strip()):
+            if heading := CUES["title line"].fullmatch(line.strip()):
                 yield CodeDefinition("name", heading[1].strip(), heading[1].strip())
             continue
         if is_setting:
-            if setting := _SETTING.fullmatch(line):
+            if setting := CUES["setting"].fullmatch(line):
                 yield CodeDefinition("setting", line.strip().rstrip(","), setting[1])
             continue
         if "/" in line and (route := CUES["route"].search(line)):
@@ -94,7 +90,7 @@ def signature(line: str) -> str:
     """Return a defining line without what opens its body."""
     words = " ".join(line.split())
     for _ in range(3):
-        words = _TAIL.sub("", words)
+        words = CUES["opens body"].sub("", words)
     return shorten(words, 110)
 
 
@@ -106,12 +102,7 @@ _NEW = (
 )  # fmt: skip
 _WHOLE = ("content", "file_text", "contents", "text", "file_content", "CodeContent")
 _PATCH = ("patch", "input", "diff", "patchText")
-_PATCH_FILE = regex(r"\*\*\* (Add|Update|Delete) File: (.{1,400})|\+\+\+ (?:b/)?(\S{1,400})")
 _PATCH_VERBS: Mapping[str, Literal["Created", "Deleted"]] = {"Add": "Created", "Delete": "Deleted"}
-_HEREDOC = regex(
-    r"(?:cat|tee)\s+(?:-a\s+)?(?:>{1,2}\s*)?([^\s<>"
-    r"|&;]{1,300})\s*(?:<<-?\s*['\"]?(\w{1,40})['\"]?)[^\n]{0,80}\n"
-)
 
 
 @dataclass(slots=True)
@@ -171,7 +162,7 @@ def changes_of(call: ToolCall) -> list[FileChange]:
 def written_by_shell(command: str) -> list[FileChange]:
     """The files that a command writes from text inside itself."""
     found: list[FileChange] = []
-    for match in _HEREDOC.finditer(command[:_READ_CHARACTERS]):
+    for match in CUES["heredoc"].finditer(command[:_READ_CHARACTERS]):
         end = command.find(f"\n{match[2]}", match.end())
         body = command[match.end() : end if end >= 0 else len(command)]
         if match[1] not in ("-", "EOF"):
@@ -182,7 +173,7 @@ def written_by_shell(command: str) -> list[FileChange]:
 def _of_patch(patch: str) -> list[FileChange]:
     changes = [FileChange("", "Changed")]
     for line in patch[:_READ_CHARACTERS].split("\n"):
-        if line.startswith(("*** ", "+++ ")) and (head := _PATCH_FILE.match(line + " ")):
+        if line.startswith(("*** ", "+++ ")) and (head := CUES["patch file"].match(line + " ")):
             path = (head[2] or head[3] or "").strip()
             changes.append(FileChange(path, _PATCH_VERBS.get(head[1], "Changed")))
         elif line.startswith("+"):
@@ -211,7 +202,6 @@ def _lines(text: str) -> list[str]:
 
 _FOR_A_NEW_FILE, _FOR_A_CHANGED_FILE, _WHEN_MANY = 560, 400, 300
 _MANY = 7
-_TELLS = regex(r"[^\W\d_]{3}")
 
 
 def code_note(scene: Scene, changes: Sequence[tuple[FileChange, ToolCall]]) -> Note | None:
@@ -288,4 +278,4 @@ def _signatures(pieces: list[CodeDefinition], characters: int) -> str:
 
 
 def _telling_lines(lines: Sequence[str]) -> list[str]:
-    return [line for line in lines if _TELLS.search(line)]
+    return [line for line in lines if CUES["word of line"].search(line)]

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, get_args
 
 from smara.core.startup.record import dataclass, field
-from smara.core.startup.regex import regex
 from smara.messages.models import ERASED, Message, Part
-from smara.observations.offline.notes import WORDS, Step, clean, clip, excerpt
+from smara.observations.offline.notes import CUES, WORDS, Step, clean, clip, excerpt
 
 INTERRUPTION = "interruption"
 
@@ -25,7 +24,6 @@ _OPENINGS = (
 # Only the beginning of a message is tested: to strip a long one copies it.
 _HEAD = 200
 _INTERRUPTED = "[Request interrupted by user"
-_COMMAND = regex(r"<(command-name|command-args|bash-input)>([^<]{0,4000})</\1>")
 _PROGRAM_KINDS = frozenset({"compaction_summary", "compaction_prompt", "transcript_only", "meta"})
 
 
@@ -54,7 +52,9 @@ def without_blocks(text: str) -> str:
             at = end + len(closing)
         text = "".join([*outside, text[at:]])
     if "<command-name>" in text or "<bash-input>" in text:
-        return " ".join(match[2].strip() for match in _COMMAND.finditer(text) if match[2].strip())
+        return " ".join(
+            match[2].strip() for match in CUES["host command"].finditer(text) if match[2].strip()
+        )
     return text
 
 
@@ -87,12 +87,9 @@ class ToolCall(Step):
         return next((clean(each) for each in values if each and isinstance(each, str)), "")
 
 
-_ANSWERS = regex(r'"((?:[^"\\]|\\.){1,600})"="((?:[^"\\]|\\.){0,2000})"')
-
-
 def form_answers(call: ToolCall) -> list[tuple[str, str]]:
     """Return the questions and answers of a form."""
-    return _ANSWERS.findall((call.output or "")[:20_000])
+    return CUES["form answer"].findall((call.output or "")[:20_000])
 
 
 @dataclass(slots=True)

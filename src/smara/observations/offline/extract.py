@@ -11,23 +11,18 @@ from datetime import tzinfo
 from typing import Any
 
 from smara.core.dates import find_days, local_time, zone_of
-from smara.core.startup.regex import re, regex
+from smara.core.startup.regex import re
 from smara.errors import InvalidInputError
 from smara.messages.models import Message
 from smara.observations.models import Extractor, Note
 from smara.observations.offline.exchanges import is_program_text, without_blocks
-from smara.observations.offline.notes import CUES, LABEL, WORDS, excerpt, sentences
+from smara.observations.offline.notes import CUES, WORDS, excerpt, sentences
 from smara.observations.reply.parse import check_extractor, neutral
 from smara.working.schema import check_value, compile_pattern
 
 _MOST = 400
 _LONGEST_VALUE = 200
-_WORDS = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
-_NUMBER = regex(
-    r"(?<![\w.,-])([-+]?)[$€£]?(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?![\w]|[.,]\d)"
-)
-_TRUTHS = regex(r"\b(true|false|yes|no|on|off|enabled|disabled)\b", re.IGNORECASE)
 MOST_VALUES = 100
 _MOST_STEPS = 8
 # What a list may be called, and the notes that it is made of.
@@ -47,7 +42,7 @@ def labels_of(name: str) -> list[str]:
     (['due', 'date'], ['decision'])
     """
     words: list[str] = []
-    for word in map(str.lower, _WORDS.findall(name)):
+    for word in map(str.lower, CUES["words of name"].findall(name)):
         if len(word) > 4 and word.endswith(("xes", "sses", "ches", "shes")):
             word = word[:-2]
         elif len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
@@ -144,7 +139,7 @@ class _Extraction:
             # The words of the notes of the kind that the list is named after.
             category = _LISTED[words[-1]]
             texts = [note.text for note in self._notes if note.category == category]
-            candidates = [LABEL.sub("", text, count=1).strip() for text in texts]
+            candidates = [CUES["label"].sub("", text, count=1).strip() for text in texts]
             if category == "file":
                 candidates = [file for note in self._notes for file in note.files]
         if candidates is None:
@@ -163,7 +158,7 @@ class _Extraction:
             found = self._numbers(kind, label, is_list)
         elif kind == "boolean":
             texts = self._labelled(label)
-            words = [match[0] for text in texts for match in _TRUTHS.finditer(text[:20])]
+            words = [match[0] for text in texts for match in CUES["truth"].finditer(text[:20])]
             found = [word.lower() in ("true", "yes", "on", "enabled") for word in words]
         elif kind != "string":
             return None
@@ -220,10 +215,10 @@ class _Extraction:
         found: list[Any] = []
         for text in self._texts:
             for field in _field_pattern(label).finditer(text):
-                behind = list(_NUMBER.finditer(text, field.end()))
+                behind = list(CUES["number"].finditer(text, field.end()))
                 before = [
                     match
-                    for match in _NUMBER.finditer(text, 0, field.start())
+                    for match in CUES["number"].finditer(text, 0, field.start())
                     if not text[match.end() : field.start()].strip()
                 ]
                 for match in before[-1:] or (behind if is_list else behind[:1]):
@@ -234,7 +229,9 @@ class _Extraction:
 
     def _labelled(self, label: str) -> list[Any]:
         """Return what is said to be the field: "city: Lyon", "the owner is Ana"."""
-        name = r"[\s_-]{0,2}".join(map(re.escape, _WORDS.findall(label))) or re.escape(label)
+        name = r"[\s_-]{0,2}".join(
+            map(re.escape, CUES["words of name"].findall(label))
+        ) or re.escape(label)
         pattern = re.compile(
             rf"\b(?:{name})s?\s{{0,3}}(?::|=|\bis\b"
             rf"|\bare\b)\s{{0,3}}(\S.{{0,{_LONGEST_VALUE}}})",

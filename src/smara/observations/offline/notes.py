@@ -19,27 +19,15 @@ from smara.core.startup.regex import re, regex
 from smara.observations.models import AgentMode, Category, Flavor, Note, Priority
 from smara.observations.reply.mentions import files_in, lines_in
 
-LABEL = regex(
-    r"^(?:User \w+|Agent(?: \w+)?|Task given to this agent|Plan(?: approved by the user)?|Done"
-    r"|Blocked|Committed|Fixed|Delegated|Changed code|Searched the web):"
-)
-"""The words before what a note quotes."""
-
 _COLOUR = regex(
     r"\x1b(?:\[[0-9;?]{0,20}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)?|[()][A-Z0-9])"
 )
 _UNSEEN = regex(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
 )
-_END_OF_SENTENCE = regex(r"(?<!\.)[.!?…][\"'”’)\]]{0,2}\s+|[。！？]")  # not after "..."
 _ABBREVIATION = regex(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|incl|mr|mrs|ms|dr|prof|st|no|fig|\w)|^\d{1,3})\.\s*$", re.I
 )
-_BULLET = regex(r"\s{0,40}(?:[-*+•–]|\d{1,3}[.)])\s+(?=\S)")
-_HEADING = regex(r"\s{0,3}#{1,6}\s+(\S.{0,300})|\s{0,3}\*\*([^*\n]{1,120})\*\*:?\s*")
-_FENCE = regex(r"\s{0,12}(```+|~~~+)\s*([\w+#.:/-]{0,80})")
-_BOLD = regex(r"(?<!\w)\*\*|\*\*(?!\w)")  # not the power in 2**3
-_TABLE_RULE = regex(r"[\s|:+-]{3,}")
 
 CUES, WORDS = read_cues(__file__, "cues.txt")
 """By what a sentence or a line of code is known: patterns, and sets of words."""
@@ -79,7 +67,7 @@ def sentences(text: str) -> list[str]:
     found: list[str] = []
     for line in text.splitlines():
         start = 0
-        for end in _END_OF_SENTENCE.finditer(line):
+        for end in CUES["end of sentence"].finditer(line):
             piece = line[start : end.end()]
             # A sentence does not end inside back quotes.
             if not _ABBREVIATION.search(piece[-12:]) and piece.count("`") % 2 == 0:
@@ -113,7 +101,7 @@ def outline(text: str) -> TextOutline:
     lines = iter(text.splitlines())
     before = ""
     for line in lines:
-        if fence := _FENCE.match(line):
+        if fence := CUES["fence"].match(line):
             code: list[str] = []
             for inside in lines:
                 if inside.strip().startswith(fence[1][:3]):
@@ -124,23 +112,23 @@ def outline(text: str) -> TextOutline:
         if not line.strip():
             continue
         before = line
-        if bullet := _BULLET.match(line):
+        if bullet := CUES["bullet"].match(line):
             item = line[bullet.end() :]
-        elif heading := _HEADING.fullmatch(line.rstrip()):
+        elif heading := CUES["heading"].fullmatch(line.rstrip()):
             item = (heading[1] or heading[2]).rstrip(":") + ":"
         elif line.lstrip().startswith("|"):
             item = line.strip().strip("|")
         else:
             found.prose += sentences(plain(line))
             continue
-        if not _TABLE_RULE.fullmatch(line.strip()):
+        if not CUES["table rule"].fullmatch(line.strip()):
             found.items.append(one_line(plain(item)))
     return found
 
 
 def plain(line: str) -> str:
     """Return a line without the marks of bold type and quotation."""
-    return _BOLD.sub("", line).lstrip("> ")
+    return CUES["bold mark"].sub("", line).lstrip("> ")
 
 
 class PathShortener:
@@ -281,10 +269,6 @@ def joined(pieces: Iterable[str], characters: int, separator: str = "; ") -> str
     return separator.join(shown)
 
 
-_MARKS = regex(
-    r"^[\s*>-]*(?:[\U0001f534\U0001f7e1\U0001f7e2✅]\s*)?(?:\(\d{1,2}:\d{2}\)\s*)?(?:✅\s*)?(?:->\s*)?"
-)
-_MEANING = regex(r"\s*\((?:meaning|estimated)[^()]{0,60}\)\s*$")
 # A word in more lines than this tells nothing about any of them.
 _COMMON = 80
 _NEARLY_ALL = 0.86
@@ -335,4 +319,8 @@ class KnownNotes:
 
 def _bare(line: str) -> str:
     """Return a line without its mark, its time and the date it means."""
-    return " ".join(_MEANING.sub("", _MARKS.sub("", line.strip(), count=1)).split()).lower()
+    return " ".join(
+        CUES["meaning of date"]
+        .sub("", CUES["marks of note"].sub("", line.strip(), count=1))
+        .split()
+    ).lower()

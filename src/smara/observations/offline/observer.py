@@ -16,7 +16,6 @@ from smara.actions.models import Command
 from smara.actions.tool_output import REFUSAL
 from smara.core.dates import zone_of
 from smara.core.startup.record import dataclass, field
-from smara.core.startup.regex import regex
 from smara.messages.models import Message
 from smara.observations.models import Note, ObservationDraft, ObserveRequest
 from smara.observations.offline.acts import sort
@@ -44,7 +43,6 @@ from smara.observations.offline.exchanges import (
 )
 from smara.observations.offline.notes import (
     CUES,
-    LABEL,
     WORDS,
     KnownNotes,
     PathShortener,
@@ -54,7 +52,6 @@ from smara.observations.offline.notes import (
 )
 from smara.observations.offline.speech import Assistant, Person, Wish, announces
 
-_BACKGROUND = regex(r"running in (?:the )?background with ID: (\w{1,40})")
 _TITLE, _TASK = 60, 300
 _WAITING = "Waiting for the user."
 
@@ -88,7 +85,7 @@ def current_task(exchanges: Sequence[Exchange], notes: Sequence[Note]) -> str | 
     if not wishes:
         return None
     newest = max(wishes, key=lambda note: note.last_seq or 0)
-    words = clip(LABEL.sub("", newest.text, count=1).strip(), _TASK)
+    words = clip(CUES["label"].sub("", newest.text, count=1).strip(), _TASK)
     if (newest.last_seq or 0) < done:
         # "Will do" answers a request and does not fulfill it.
         is_done = _newest(notes, "completion") > (newest.last_seq or 0)
@@ -188,7 +185,9 @@ class AgentWork:
         self._change(written_by_shell(run.line), call)
         is_idle = run.weight == 0 and bool(run.shown)
         output = call.output or ""
-        if begun := _BACKGROUND.search(output[:400]) or _BACKGROUND.search(output[-600:]):
+        if begun := CUES["background run"].search(output[:400]) or CUES["background run"].search(
+            output[-600:]
+        ):
             self._background[begun[1]] = run.command
         elif run.weight >= TELLING:
             self._settle(run)
@@ -265,7 +264,6 @@ def _test_files(run: Run) -> set[str]:
 
 
 METHOD = "offline-1"
-_WORD = regex(r"[A-Za-z_][\w-]{4,40}")
 
 
 class OfflineObserver:
@@ -317,7 +315,8 @@ def _notes_of(request: ObserveRequest, exchanges: Sequence[Exchange], folder: st
         PathShortener(request.root or folder),
         request.mode,
         flavor=request.flavor,
-        focus=frozenset(map(str.lower, _WORD.findall(request.instructions))) - WORDS["not telling"],
+        focus=frozenset(map(str.lower, CUES["long word"].findall(request.instructions)))
+        - WORDS["not telling"],
     )
     person = Person(scene, exchanges)
     work = AgentWork(scene)

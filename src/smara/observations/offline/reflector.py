@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from smara.core.startup.regex import regex
 from smara.core.text import find_words
 from smara.core.tokens import TokenCounter, counter_for
 from smara.observations.models import Note, ObservationDraft, ReflectRequest
 from smara.observations.offline.notes import CUES, WordIndex, clip, joined
 from smara.observations.offline.observer import METHOD
 
-_BETWEEN = regex(r"(?<=[.!?;…])\s+")
 _TEXT_CHARACTERS, _DETAIL_CHARACTERS, _TAKEN_OVER_CHARACTERS = 200, 160, 160
 _PASSING = frozenset({"command", "test", "question"})
 _TALK = frozenset({"answer", "note"})
@@ -65,7 +63,7 @@ def told_in(text: str, characters: int, has_outcome: bool = False) -> str:
     """
     if len(text) <= characters:
         return text
-    pieces = _BETWEEN.split(text)
+    pieces = CUES["between sentences"].split(text)
     if len(pieces) == 1 or len(pieces[0]) >= characters:
         return clip(text, characters)
     last = len(pieces) - 1 if has_outcome else 0

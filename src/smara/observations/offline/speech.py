@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 from smara.actions.failures import failure_in
 from smara.core.startup.record import dataclass
-from smara.core.startup.regex import regex
 from smara.observations.models import Category, Note, Priority
 from smara.observations.offline.acts import (
     DURABLE,
@@ -82,7 +81,6 @@ _ACT_SHAPES: dict[Act, tuple[str, Category, Priority]] = {
     "report": ("User reported:", "blocker", "high"),
     "chat": ("User said:", "note", "low"),
 }
-_SPEAKER = regex(r"([A-Z][\w'-]{1,20}(?: [A-Z][\w'-]{1,20})?): (?=\S)")
 _LONGEST_WORDS = 700
 _LONGEST_QUESTION = 240
 _MOST_DURABLE = 8
@@ -97,7 +95,7 @@ class Person:
         self._scene = scene
         # In a talk of several, most messages begin with the name of who speaks.
         texts = [each.text for exchange in exchanges for each in exchange.words]
-        names = [match[1] for text in texts if (match := _SPEAKER.match(text))]
+        names = [match[1] for text in texts if (match := CUES["speaker"].match(text))]
         self._speakers = set(names) if len(names) > max(1, len(texts) // 2) else set()
 
     def notes(self, exchange: Exchange, question: Utterance | None) -> list[Note]:
@@ -131,7 +129,7 @@ class Person:
 
     def _of_message(self, message: Utterance, question: Utterance | None) -> list[Note]:
         is_coding, name, text = self._scene.is_coding, "", message.text
-        if (match := _SPEAKER.match(text)) and match[1] in self._speakers:
+        if (match := CUES["speaker"].match(text)) and match[1] in self._speakers:
             name, text = match[1], text[match.end() :]
         parts = outline(text)
         pairs: list[Pair] = []
