@@ -113,6 +113,7 @@ class MemoryDraft:
     quotes: tuple[str, ...]
     files: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
+    """Those of its files, if it names none."""
     data: Mapping[str, Any] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
     source: MemorySource = "observer_inferred"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from smara.actions.paths import is_config, is_prose, is_source, is_test
+from smara.actions.paths import is_config, is_prose, is_source, is_test, modules_of
 from smara.behavior.models import FindingVerdict, Kind, MemoryDraft, Outcome, Seen, SignalFinding
 from smara.behavior.outcome import SOUND
 from smara.behavior.scratchpad import Pad
@@ -344,7 +344,7 @@ def new_memory(
         confidence=judged.confidence,
         tags=made.tags,
         files=made.files,
-        modules=made.modules,
+        modules=made.modules or modules_of(made.files),
         session_id=session_id,
         seen_at=seen_at,
         commit=made.commit,

@@ -287,7 +287,7 @@ class Synthesis:
                 "observer_inferred",
                 confidence=_CONFIDENCE,
                 files=each.files,
-                modules=each.modules,
+                modules=each.modules or modules_of(each.files),
                 evidence=[Evidence(quote=quote) for quote in each.quotes],
                 data=dict(each.data),
                 taint=each.taint,

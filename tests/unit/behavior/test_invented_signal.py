@@ -21,9 +21,8 @@ SIGNAL = Signal(
 )
 
 
-def detect(pads):
-    for pad in pads:
-        yield SignalFinding("night_shift", "night", "worked at night", step=0, is_proven=True)
+def detect(pad, pads):
+    yield SignalFinding("night_shift", "night", "worked at night", step=0, is_proven=True)
 
 
 def draft(finding, seen):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from smara.actions.error_quote import evidence_words, failed_words
-from smara.actions.paths import modules_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, non_empty
 from smara.behavior.scratchpad import Pad, code
 
@@ -21,17 +20,15 @@ SIGNAL = Signal(
 )
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
-    for pad in pads:
-        for path, entry in pad.backtracks:
-            data = non_empty(file=path, q=entry.quote, cmd=entry.command, line=entry.line)
-            yield SignalFinding(
-                "backtrack",
-                path,
-                f"a change of {path} was taken back",
-                step=entry.since_step or entry.first_step,
-                data=data,
-            )
+def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
+    for path, entry in pad.backtracks:
+        yield SignalFinding(
+            "backtrack",
+            path,
+            f"a change of {path} was taken back",
+            step=entry.since_step or entry.first_step,
+            data=non_empty(file=path, q=entry.quote, cmd=entry.command, line=entry.line),
+        )
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
@@ -40,12 +37,11 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     failed = [data for data in seen.history if data.get("line")]
     if not command or not line or len(failed) < SIGNAL.least_sessions:
         return None
-    content = (
-        f"Changes of {code(path)} were taken back in {len(failed)} sessions; "
-        f"the last time {code(command)} had {failed_words(line)}."
-    )
-    data = {"symptom": f"{command} {failed_words(line)}"}
-    quotes = (f"taken back: {finding.data.get('q', path)}", evidence_words(f"$ {command}", line))
     return MemoryDraft(
-        "gotcha", content, quotes, files=(path,), modules=modules_of((path,)), data=data
+        "gotcha",
+        f"Changes of {code(path)} were taken back in {len(failed)} sessions; "
+        f"the last time {code(command)} had {failed_words(line)}.",
+        (f"taken back: {finding.data.get('q', path)}", evidence_words(f"$ {command}", line)),
+        files=(path,),
+        data={"symptom": f"{command} {failed_words(line)}"},
     )

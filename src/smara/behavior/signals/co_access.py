@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
-from smara.actions.paths import is_lock, is_prose, is_test, is_test_of, modules_of
+from smara.actions.paths import is_lock, is_prose, is_test, is_test_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, wilson_lower_bound
 from smara.behavior.scratchpad import Pad, code
 
@@ -32,28 +32,32 @@ _NARROW, _LEAST_SUPPORT = 3.0, 1.5
 _MOST_PAIRS = 40
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
+def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """Detect pairs of files changed close in time.
 
     Not a source with its own test, nor what tools write.
     """
-    for pad in pads:
-        width = len(pad.edited_files())
-        if width > _MOST_EDITED:
+    width = len(pad.edited_files())
+    if width > _MOST_EDITED:
+        return
+    pairs = sorted(
+        ((key, each) for key, each in pad.pairs if each.edits), key=lambda item: -item[1].edits
+    )
+    for key, entry in pairs[:_MOST_PAIRS]:
+        first, second = key.split("|", 1)
+        if (
+            is_test_of(first, second)
+            or is_lock(first)
+            or is_lock(second)
+            or (is_prose(first) and is_prose(second))
+        ):
             continue
-        pairs = sorted(
-            ((key, each) for key, each in pad.pairs if each.edits), key=lambda item: -item[1].edits
-        )
-        for key, entry in pairs[:_MOST_PAIRS]:
-            first, second = key.split("|", 1)
-            if (
-                is_test_of(first, second)
-                or is_lock(first)
-                or is_lock(second)
-                or (is_prose(first) and is_prose(second))
-            ):
-                continue
-            data = {
+        yield SignalFinding(
+            "co_access",
+            key,
+            f"{first} with {second}",
+            step=entry.first_step,
+            data={
                 "a": first,
                 "b": second,
                 "count": entry.edits,
@@ -61,10 +65,8 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
                 "day": pad.day,
                 "width": width,
                 "apart_ms": round(entry.apart_ms / max(1, entry.count)),
-            }
-            yield SignalFinding(
-                "co_access", key, f"{first} with {second}", step=entry.first_step, data=data
-            )
+            },
+        )
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
@@ -109,21 +111,20 @@ def coupled(pair: Pair, edit_sessions: Mapping[str, int], all_sessions: int) -> 
     else:
         return None
     strength = round(together / changed, 2)
-    content = (
-        f"When {code(trigger)} changes, {code(dependent)} is changed with it: "
-        f"in {together} of {changed} sessions that changed it."
-    )
-    data = {
-        "trigger_file": trigger,
-        "dependent_files": [dependent],
-        "strength": strength,
-        "session_count": together,
-        "reason": "changed together",
-    }
-    quotes = (f"{trigger} and {dependent} were both edited in {together} sessions",)
     files = (trigger, dependent)
     return MemoryDraft(
-        "causal_dependency", content, quotes, files=files, modules=modules_of(files), data=data
+        "causal_dependency",
+        f"When {code(trigger)} changes, {code(dependent)} is changed with it: "
+        f"in {together} of {changed} sessions that changed it.",
+        (f"{trigger} and {dependent} were both edited in {together} sessions",),
+        files=files,
+        data={
+            "trigger_file": trigger,
+            "dependent_files": [dependent],
+            "strength": strength,
+            "session_count": together,
+            "reason": "changed together",
+        },
     )
 
 

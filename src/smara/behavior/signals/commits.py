@@ -22,27 +22,30 @@ _MOST = 3
 _NEAR = 6
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
-    for pad in pads:
-        found = 0
-        for sha, entry in pad.commits:
-            message = entry.message.replace(" ¶ ", "\n").replace("¶", "\n")
-            made = revert_of(message) or reason_of(message)
-            if made is None or found >= _MOST:
-                continue
-            found += 1
-            first = message.split("\n", 1)[0]
-            data = {
+def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
+    found = 0
+    for sha, entry in pad.commits:
+        message = entry.message.replace(" ¶ ", "\n").replace("¶", "\n")
+        made = revert_of(message) or reason_of(message)
+        if made is None or found >= _MOST:
+            continue
+        found += 1
+        first = message.split("\n", 1)[0]
+        yield SignalFinding(
+            "commit",
+            sha,
+            made.content[:160],
+            step=entry.first_step,
+            data={
                 "sha": sha,
                 "type": made.type,
                 "content": made.content,
                 "said": f"{first}\n{made.why}",
                 "fields": made.fields,
                 "files": entry.files,
-            }
-            yield SignalFinding(
-                "commit", sha, made.content[:160], step=entry.first_step, data=data, is_proven=True
-            )
+            },
+            is_proven=True,
+        )
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:

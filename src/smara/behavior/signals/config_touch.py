@@ -28,25 +28,23 @@ sessions.
 """
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
+def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """Detect a configuration changed beside source files.
 
     In a session that is no sweep.
     """
-    for pad in pads:
-        edited = pad.edited_files()
-        sources = [path for path in edited if is_source(path)]
-        if not sources or len(edited) > _MOST_EDITED:
-            continue
-        for path, entry in pad.configs:
-            data = {"config": path, "sources": sources, "day": pad.day, "width": len(edited)}
-            yield SignalFinding(
-                "config_touch",
-                path,
-                f"{path} with {', '.join(sources)}"[:160],
-                step=entry.first_step,
-                data=data,
-            )
+    edited = pad.edited_files()
+    sources = [path for path in edited if is_source(path)]
+    if not sources or len(edited) > _MOST_EDITED:
+        return
+    for path, entry in pad.configs:
+        yield SignalFinding(
+            "config_touch",
+            path,
+            f"{path} with {', '.join(sources)}"[:160],
+            step=entry.first_step,
+            data={"config": path, "sources": sources, "day": pad.day, "width": len(edited)},
+        )
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
@@ -72,22 +70,18 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     if not coupled or len(coupled) > 2:
         return None
     trigger = coupled[0]
-    content = (
-        f"When {code(trigger)} changes, the configuration {code(config)} is changed, too "
-        f"({total} sessions)."
-    )
-    data = {
-        "trigger_file": trigger,
-        "dependent_files": [config],
-        "reason": "configuration",
-        "strength": round(strengths[trigger], 2),
-        "session_count": total,
-    }
     return MemoryDraft(
         "causal_dependency",
-        content,
+        f"When {code(trigger)} changes, the configuration {code(config)} is changed, too "
+        f"({total} sessions).",
         (f"{trigger} and {config} were both edited in {total} sessions",),
         files=(trigger, config),
         modules=modules_of((trigger,)),
-        data=data,
+        data={
+            "trigger_file": trigger,
+            "dependent_files": [config],
+            "reason": "configuration",
+            "strength": round(strengths[trigger], 2),
+            "session_count": total,
+        },
     )

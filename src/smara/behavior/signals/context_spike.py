@@ -25,25 +25,23 @@ _LEAST_SHARE = 0.4
 """So much of what is read of a module must be this one reading: otherwise it is not what costs."""
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
+def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """Detect modules with an oversized reading."""
-    for pad in pads:
-        for module, entry in pad.outputs:
-            # Plans and notes are read once and done with.
-            if entry.spikes and not is_prose(entry.peak_file):
-                data = {
+    for module, entry in pad.outputs:
+        # Plans and notes are read once and done with.
+        if entry.spikes and not is_prose(entry.peak_file):
+            yield SignalFinding(
+                "context_spike",
+                module,
+                f"{module}: {entry.peak_tokens:,} tokens at once",
+                step=entry.first_step,
+                data={
                     "module": module,
                     "tokens": entry.tokens,
                     "peak": entry.peak_tokens,
                     "file": entry.peak_file,
-                }
-                yield SignalFinding(
-                    "context_spike",
-                    module,
-                    f"{module}: {entry.peak_tokens:,} tokens at once",
-                    step=entry.first_step,
-                    data=data,
-                )
+                },
+            )
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
@@ -56,15 +54,17 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     peak = max(int(data["peak"]) for data in seen.history if data.get("file") == path)
     if peak < _LEAST_SHARE * average:
         return None
-    content = (
+    return MemoryDraft(
+        "context_cost",
         f"Reading {code(path)} whole takes {peak:,} tokens at once;"
-        f" sessions on {code(module)} read about {average:,} of that module ({total} counted)."
+        f" sessions on {code(module)} read about {average:,} of that module ({total} counted).",
+        (f"{path} was read at once in {count} sessions, up to {peak:,} tokens",),
+        files=(path,),
+        modules=(module,),
+        data={
+            "module": module,
+            "average_tokens": average,
+            "peak_tokens": peak,
+            "session_count": total,
+        },
     )
-    data = {
-        "module": module,
-        "average_tokens": average,
-        "peak_tokens": peak,
-        "session_count": total,
-    }
-    quotes = (f"{path} was read at once in {count} sessions, up to {peak:,} tokens",)
-    return MemoryDraft("context_cost", content, quotes, files=(path,), modules=(module,), data=data)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from smara.actions.error_quote import UNQUOTED, error_quote, evidence_words, failed_words
-from smara.actions.paths import modules_of
 from smara.behavior.cues import CUES
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, non_empty
 from smara.behavior.scratchpad import Pad, code
@@ -26,24 +25,22 @@ SIGNAL = Signal(
 )
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
-    for pad in pads:
-        for key, entry in pad.dead_ends:
-            worked = pad.facts.last_test_ok is True and pad.facts.last_test > entry.first_step
-            data = {
+def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
+    for key, entry in pad.dead_ends:
+        worked = pad.facts.last_test_ok is True and pad.facts.last_test > entry.first_step
+        yield SignalFinding(
+            "dead_end",
+            key,
+            entry.quote[:160],
+            step=entry.first_step,
+            data={
                 **non_empty(q=entry.quote, cmd=entry.command, line=entry.line, edited=entry.edited),
                 "after": pad.edited_files(entry.first_step)[:4],
                 "worked": worked,
                 "task": pad.facts.prompt[:160],
-            }
-            yield SignalFinding(
-                "dead_end",
-                key,
-                entry.quote[:160],
-                step=entry.first_step,
-                data=data,
-                is_proven=worked,
-            )
+            },
+            is_proven=worked,
+        )
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
@@ -66,23 +63,18 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     )
     others = [path for path in after if path not in data.get("edited", ())] or after
     used = f"changes of {', '.join(map(code, others[:3]))}, after which the tests were green"
-    content = (
-        f"Given up: {code(str(command))}, which {failed_words(str(line))} "
-        f"(“{str(data['q']).rstrip('.')}”)."
-        f" What was done instead: {used}."
-    )
-    fields = {
-        "approach_tried": tried[:400],
-        "why_it_failed": error_quote(str(line)) or UNQUOTED,
-        "alternative_used": used.replace("`", ""),
-        "task_context": str(data.get("task") or "not said"),
-    }
     files = tuple(dict.fromkeys([*data.get("edited", ()), *others]))[:4]
     return MemoryDraft(
         "dead_end",
-        content,
+        f"Given up: {code(str(command))}, which {failed_words(str(line))} "
+        f"(“{str(data['q']).rstrip('.')}”)."
+        f" What was done instead: {used}.",
         (str(data["q"]), evidence_words(f"$ {command}", str(line))),
         files=files,
-        modules=modules_of(files),
-        data=fields,
+        data={
+            "approach_tried": tried[:400],
+            "why_it_failed": error_quote(str(line)) or UNQUOTED,
+            "alternative_used": used.replace("`", ""),
+            "task_context": str(data.get("task") or "not said"),
+        },
     )

@@ -66,26 +66,23 @@ _TOLD = {
 }
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
-    for pad in pads:
-        for key, entry in pad.e2e:
-            data = non_empty(
+def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
+    for key, entry in pad.e2e:
+        yield SignalFinding(
+            "e2e",
+            key,
+            f"{entry.kind}: {entry.action}"[:160],
+            step=entry.first_step,
+            data=non_empty(
                 kind=entry.kind,
                 tool=entry.tool,
                 action=entry.action,
                 first=entry.first,
                 q=entry.quote,
                 times=entry.count,
-            )
-            is_proven = entry.kind == "test_sequence" or entry.count >= 2
-            yield SignalFinding(
-                "e2e",
-                key,
-                f"{entry.kind}: {entry.action}"[:160],
-                step=entry.first_step,
-                data=data,
-                is_proven=is_proven,
-            )
+            ),
+            is_proven=entry.kind == "test_sequence" or entry.count >= 2,
+        )
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
@@ -102,12 +99,11 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         return None  # that something fails twice in a row may be the fault of the one who tries
     else:
         content = _TOLD[kind].format(action=code(action), error=failed_words(error)) + "."
-    fields = {"observation_type": kind, "tool": str(data["tool"])}
     return MemoryDraft(
         "e2e_observation",
         content,
         (evidence_words(action, error),),
-        data=fields,
+        data={"observation_type": kind, "tool": str(data["tool"])},
         tags=("e2e",),
         source="mcp_auto",
         taint=("mcp",),

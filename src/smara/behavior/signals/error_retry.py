@@ -13,7 +13,6 @@ from smara.actions.commands import (
 )
 from smara.actions.error_quote import UNQUOTED, error_quote, evidence_words, failed_words
 from smara.actions.failures import is_option, is_passing
-from smara.actions.paths import modules_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, non_empty
 from smara.behavior.scratchpad import Pad, code
 
@@ -31,10 +30,14 @@ _OFTEN = 2
 """Failing so often in one session, before something worked, counts as having failed in two."""
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
-    for pad in pads:
-        for print_, entry in pad.errors:
-            data = non_empty(
+def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
+    for print_, entry in pad.errors:
+        yield SignalFinding(
+            "error_retry",
+            print_,
+            f"{entry.command}: {entry.line}"[:160],
+            step=entry.first_step,
+            data=non_empty(
                 fingerprint=print_,
                 times=entry.count,
                 last_step=entry.resolved_step or entry.last_step,
@@ -45,16 +48,10 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
                 fix=entry.fix,
                 files=entry.files,
                 env=entry.is_environment,
-            )
-            yield SignalFinding(
-                "error_retry",
-                print_,
-                f"{entry.command}: {entry.line}"[:160],
-                step=entry.first_step,
-                data=data,
-                is_proven=bool(entry.how),
-                counts_as=2 if entry.count >= _OFTEN and entry.how else 1,
-            )
+            ),
+            is_proven=bool(entry.how),
+            counts_as=2 if entry.count >= _OFTEN and entry.how else 1,
+        )
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
@@ -67,7 +64,6 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
             f"There is no {code(command)}; the file is {code(fix)}.",
             (evidence_words(command, line), f"found: {fix}"),
             files=(fix,),
-            modules=modules_of((fix,)),
             data={"symptom": f"reading {command} fails", "workaround": f"read {fix}"},
         )
     history = [each for each in seen.history if each.get("how") == how]
@@ -79,18 +75,13 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         if len(same) != 1 or is_of_the_moment(command):
             return None
         path = same.pop()
-        content = (
-            f"Running {code(command)} {failed_words(line)} in {len(changed)} sessions; each "
-            f"time a change of {code(path)} mended it."
-        )
-        fields = failure._replace(fix=f"a change of {path}").fields(len(changed))
         return MemoryDraft(
             "error_pattern",
-            content,
+            f"Running {code(command)} {failed_words(line)} in {len(changed)} sessions; each "
+            f"time a change of {code(path)} mended it.",
             (evidence_words(f"$ {command}", line),),
             files=(path,),
-            modules=modules_of((path,)),
-            data=fields,
+            data=failure._replace(fix=f"a change of {path}").fields(len(changed)),
         )
     if how not in ("command", "first"):
         return None
@@ -101,8 +92,9 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         return None
     failure = failure._replace(command=command, line=line, fix=fix)
     times = sum(int(each.get("times", 1)) for each in seen.history)
-    quotes = (evidence_words(f"$ {command}", line), f"$ {fix}\n(worked)")
-    return failure.draft(quotes, times, is_first=how == "first")
+    return failure.draft(
+        (evidence_words(f"$ {command}", line), f"$ {fix}\n(worked)"), times, is_first=how == "first"
+    )
 
 
 class KnownFix(NamedTuple):
@@ -135,9 +127,13 @@ class KnownFix(NamedTuple):
     ) -> MemoryDraft:
         """Draft its memory; ``is_first`` if the fix is run before the command."""
         worked = f"running {code(self.fix)} first" if is_first else code(self.fix)
-        content = f"Running {code(self.command)} {failed_words(self.line)}; what worked: {worked}."
-        fields = self.fields(occurrences)
-        return MemoryDraft("error_pattern", content, quotes, data=fields, taint=taint)
+        return MemoryDraft(
+            "error_pattern",
+            f"Running {code(self.command)} {failed_words(self.line)}; what worked: {worked}.",
+            quotes,
+            data=self.fields(occurrences),
+            taint=taint,
+        )
 
 
 def is_lasting(command: str, line: str, fix: str) -> bool:

@@ -24,18 +24,20 @@ _OF_THE_MOMENT = frozenset(
 _HERE = frozenset({"localhost", "127.0.0.1", "0.0.0.0"})  # noqa: S104
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
+def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """Detect the sites whose pages were read.
 
     It is hardly ever the same page twice.
     """
-    for pad in pads:
-        for url, entry in pad.references:
-            if (site := site_of(url)) is not None:
-                data = {"url": site, "page": url, "modules": entry.modules}
-                yield SignalFinding(
-                    "external_reference", site, url[:160], step=entry.first_step, data=data
-                )
+    for url, entry in pad.references:
+        if (site := site_of(url)) is not None:
+            yield SignalFinding(
+                "external_reference",
+                site,
+                url[:160],
+                step=entry.first_step,
+                data={"url": site, "page": url, "modules": entry.modules},
+            )
 
 
 def site_of(url: str) -> str | None:
@@ -63,10 +65,9 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     if count < SIGNAL.least_sessions:
         return None
     pages = tuple(dict.fromkeys(str(data.get("page") or data["url"]) for data in seen.history))
-    content = f"Work on {code(module)} consulted {finding.data['url']} in {count} sessions."
     return MemoryDraft(
         "module_insight",
-        content,
+        f"Work on {code(module)} consulted {finding.data['url']} in {count} sessions.",
         pages[:3],
         modules=(module,),
         data={"module": module},

@@ -32,22 +32,20 @@ sessions.
 _LEAST_SURE, _LEAST_SESSIONS = 0.75, 8
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
+def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """The files read while files of a module were changed."""
-    for pad in pads:
-        # What was opened by mistake was not read for the module.
-        wrong = {finding.data["wrong"] for finding in read_abandon.detect([pad])}
-        read = [path for path in pad.files_to_read() if path not in wrong][:_MOST_FILES]
-        for module in sorted({*modules_of(pad.edited_files())} - {"tests"})[:4]:
-            if len(read) >= _LEAST_FILES:
-                step = min(entry.first_step for _, entry in pad.files)
-                yield SignalFinding(
-                    "file_access",
-                    module,
-                    f"files read for {module}",
-                    step=step,
-                    data={"module": module, "files": read, "day": pad.day},
-                )
+    # What was opened by mistake was not read for the module.
+    wrong = {finding.data["wrong"] for finding in read_abandon.detect(pad, pads)}
+    read = [path for path in pad.files_to_read() if path not in wrong][:_MOST_FILES]
+    for module in sorted({*modules_of(pad.edited_files())} - {"tests"})[:4]:
+        if len(read) >= _LEAST_FILES:
+            yield SignalFinding(
+                "file_access",
+                module,
+                f"files read for {module}",
+                step=min(entry.first_step for _, entry in pad.files),
+                data={"module": module, "files": read, "day": pad.day},
+            )
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
@@ -68,24 +66,30 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     # Hundreds of files that are all read always tell of a bulk change, one tells nothing.
     if not _LEAST_FILES <= len(always) <= 10:
         return None
-    evidence = f"read in more than 80 % of {total} sessions: {', '.join(always)}"
-    return prefetch_draft(module, always, often, sessions=total, evidence=evidence)
+    return prefetch_draft(
+        module,
+        always,
+        often,
+        sessions=total,
+        evidence=f"read in more than 80 % of {total} sessions: {', '.join(always)}",
+    )
 
 
 def prefetch_draft(
     module: str, always: Sequence[str], often: Sequence[str], *, sessions: int, evidence: str
 ) -> MemoryDraft:
     """Draft the files that work on a module reads."""
-    content = (
-        f"Work on {code(module)} reads {', '.join(map(code, always))} in nearly every "
-        f"session ({sessions} counted)."
-    )
-    data = {
-        "module_trigger": module,
-        "always_read_files": always,
-        "frequently_read_files": often,
-        "session_count": sessions,
-    }
     return MemoryDraft(
-        "prefetch_pattern", content, (evidence,), files=tuple(always), modules=(module,), data=data
+        "prefetch_pattern",
+        f"Work on {code(module)} reads {', '.join(map(code, always))} in nearly every "
+        f"session ({sessions} counted).",
+        (evidence,),
+        files=tuple(always),
+        modules=(module,),
+        data={
+            "module_trigger": module,
+            "always_read_files": always,
+            "frequently_read_files": often,
+            "session_count": sessions,
+        },
     )

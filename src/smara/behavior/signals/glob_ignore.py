@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 
-from smara.actions.paths import modules_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.scratchpad import Pad, code
 
@@ -23,18 +22,16 @@ SIGNAL = Signal(
 )
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
-    for pad in pads:
-        for pattern, entry in pad.globs:
-            if entry.opened and _is_meant(pattern, entry.opened):
-                data = {"pattern": pattern, "file": entry.opened}
-                yield SignalFinding(
-                    "glob_ignore",
-                    pattern,
-                    f"{pattern} did not find {entry.opened}"[:160],
-                    step=entry.first_step,
-                    data=data,
-                )
+def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
+    for pattern, entry in pad.globs:
+        if entry.opened and _is_meant(pattern, entry.opened):
+            yield SignalFinding(
+                "glob_ignore",
+                pattern,
+                f"{pattern} did not find {entry.opened}"[:160],
+                step=entry.first_step,
+                data={"pattern": pattern, "file": entry.opened},
+            )
 
 
 def _is_meant(pattern: str, path: str) -> bool:
@@ -58,12 +55,11 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     pattern, path = finding.data["pattern"], finding.data["file"]
     if any(data.get("file") != path for data in seen.history):
         return None
-    content = (
-        f"{code(pattern)} does not find what is wanted here: in {len(seen.history)} "
-        f"sessions it was {code(path)}."
-    )
-    data = {"symptom": f"{pattern} leads elsewhere", "workaround": f"open {path}"}
-    quotes = (f"searched for files: {pattern}; then read: {path}",)
     return MemoryDraft(
-        "gotcha", content, quotes, files=(path,), modules=modules_of((path,)), data=data
+        "gotcha",
+        f"{code(pattern)} does not find what is wanted here: in {len(seen.history)} "
+        f"sessions it was {code(path)}.",
+        (f"searched for files: {pattern}; then read: {path}",),
+        files=(path,),
+        data={"symptom": f"{pattern} leads elsewhere", "workaround": f"open {path}"},
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from smara.actions.paths import modules_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.scratchpad import Pad, code
 
@@ -24,17 +23,16 @@ REASON = "imports"
 """Why the files belong together: they are read with the first, not changed with it."""
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
-    for pad in pads:
-        for path, entry in pad.chases:
-            if len(entry.chain) >= 3:
-                yield SignalFinding(
-                    "import_chase",
-                    path,
-                    " → ".join(entry.chain)[:160],
-                    step=entry.first_step,
-                    data={"chain": entry.chain},
-                )
+def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
+    for path, entry in pad.chases:
+        if len(entry.chain) >= 3:
+            yield SignalFinding(
+                "import_chase",
+                path,
+                " → ".join(entry.chain)[:160],
+                step=entry.first_step,
+                data={"chain": entry.chain},
+            )
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
@@ -44,22 +42,17 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     if len(always) < 2:
         return None
     total = len(seen.history)
-    content = (
-        f"To follow {code(first)} one reads {', '.join(map(code, always))}, which it "
-        f"imports ({total} sessions)."
-    )
-    data = {
-        "trigger_file": first,
-        "dependent_files": always,
-        "reason": REASON,
-        "session_count": total,
-        "strength": round(min(counted[path] for path in always) / total, 2),
-    }
     return MemoryDraft(
         "causal_dependency",
-        content,
+        f"To follow {code(first)} one reads {', '.join(map(code, always))}, which it "
+        f"imports ({total} sessions).",
         (" → ".join([first, *always]),),
         files=(first, *always),
-        modules=modules_of((first, *always)),
-        data=data,
+        data={
+            "trigger_file": first,
+            "dependent_files": always,
+            "reason": REASON,
+            "session_count": total,
+            "strength": round(min(counted[path] for path in always) / total, 2),
+        },
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from smara.actions.paths import modules_of
 from smara.behavior.ledger import FileLedgerEntry
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.scratchpad import Pad, code
@@ -21,41 +20,33 @@ SIGNAL = Signal(
 )
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
+def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """Detect files that two agents changed at once.
 
     At overlapping times, or that changed under an edit.
     """
-    edited: dict[str, list[FileLedgerEntry]] = {}
-    for pad in pads:
-        for path, entry in pad.files:
-            if entry.edits:
-                edited.setdefault(path, []).append(entry)
-    for pad in pads:
-        for path, entry in pad.files:
-            others = edited.get(path, [])
-            is_overlapping = any(
-                other is not entry and _is_beside(entry, other) for other in others
-            )
-            if is_overlapping or entry.refusals:
-                agents = len(others) if is_overlapping else 1
-                refused = sum(each.refusals for each in (others if is_overlapping else [entry]))
-                data = {
+    for path, entry in pad.files:
+        entries = (each.files.entries.get(path) for each in pads)
+        others = [each for each in entries if each is not None and each.edits]
+        is_overlapping = any(other is not entry and _is_beside(entry, other) for other in others)
+        if is_overlapping or entry.refusals:
+            agents = len(others) if is_overlapping else 1
+            refused = sum(each.refusals for each in (others if is_overlapping else [entry]))
+            # That an edit was refused is seen, whatever became of the work.
+            yield SignalFinding(
+                "parallel_conflict",
+                path,
+                f"{path} was changed by two at once",
+                step=entry.first_step,
+                data={
                     "file": path,
                     "agents": agents,
                     "refused": refused,
                     "from": entry.first_at,
                     "to": entry.last_at,
-                }
-                # That an edit was refused is seen, whatever became of the work.
-                yield SignalFinding(
-                    "parallel_conflict",
-                    path,
-                    f"{path} was changed by two at once",
-                    step=entry.first_step,
-                    data=data,
-                    is_proven=bool(refused),
-                )
+                },
+                is_proven=bool(refused),
+            )
 
 
 def _is_beside(one: FileLedgerEntry, other: FileLedgerEntry) -> bool:
@@ -98,15 +89,14 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     has_hurt = any(each.get("refused") for each in seen.history)
     if agents < 2 or not (has_hurt or len(seen.history) > 1):
         return None
-    content = (
-        f"{code(path)} was changed by {agents} agents that worked at the same time; give it "
-        "to one of them."
-    )
-    data = {
-        "symptom": "changes of one agent are lost or refused",
-        "workaround": "let one agent change it",
-    }
-    quotes = (f"{agents} agents edited {path} at overlapping times",)
     return MemoryDraft(
-        "gotcha", content, quotes, files=(path,), modules=modules_of((path,)), data=data
+        "gotcha",
+        f"{code(path)} was changed by {agents} agents that worked at the same time; give it "
+        "to one of them.",
+        (f"{agents} agents edited {path} at overlapping times",),
+        files=(path,),
+        data={
+            "symptom": "changes of one agent are lost or refused",
+            "workaround": "let one agent change it",
+        },
     )

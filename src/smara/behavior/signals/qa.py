@@ -15,7 +15,7 @@ from smara.actions.error_quote import (
 )
 from smara.actions.failures import constant_part
 from smara.actions.issues import QaIssues, read_issues
-from smara.actions.paths import is_test, is_test_of, modules_of
+from smara.actions.paths import is_test, is_test_of
 from smara.behavior.models import (
     FindingVerdict,
     MemoryDraft,
@@ -38,31 +38,28 @@ SIGNAL = Signal(
 _MOST = 3
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
+def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """Detect tests that turned red and green by small changes."""
-    for pad in pads:
-        found: set[str] = set()
-        for name, entry in pad.tests:
-            changed = [path for path in entry.files if not is_test(path)]
-            if entry.file and all(is_test_of(entry.file, path) for path in changed):
-                continue  # that a file's own test guards it is no news
-            is_mended = entry.green_step and entry.reason and not entry.is_own
-            if not is_mended or not 1 <= len(changed) <= 2:
-                continue
-            why = constant_part(entry.reason)
-            if why in found or len(found) >= _MOST:
-                continue  # many tests that fail for one reason are one failure
-            found.add(why)
-            data = {"test": name, "why": entry.reason, "files": changed}
-            key = f"{name}|{why}"[:280]
-            yield SignalFinding(
-                "qa_report",
-                key,
-                f"{name}: {entry.reason}"[:160],
-                step=entry.red_step,
-                data=data,
-                is_proven=True,
-            )
+    found: set[str] = set()
+    for name, entry in pad.tests:
+        changed = [path for path in entry.files if not is_test(path)]
+        if entry.file and all(is_test_of(entry.file, path) for path in changed):
+            continue  # that a file's own test guards it is no news
+        is_mended = entry.green_step and entry.reason and not entry.is_own
+        if not is_mended or not 1 <= len(changed) <= 2:
+            continue
+        why = constant_part(entry.reason)
+        if why in found or len(found) >= _MOST:
+            continue  # many tests that fail for one reason are one failure
+        found.add(why)
+        yield SignalFinding(
+            "qa_report",
+            f"{name}|{why}"[:280],
+            f"{name}: {entry.reason}"[:160],
+            step=entry.red_step,
+            data={"test": name, "why": entry.reason, "files": changed},
+            is_proven=True,
+        )
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
@@ -89,7 +86,6 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         content,
         (evidence,),
         files=files,
-        modules=modules_of(files),
         data={**fields, "fingerprint": digest.hexdigest()[:16]},
         tags=("qa",),
         source="qa_auto",
@@ -116,8 +112,14 @@ def read_report(text: str) -> tuple[list[FindingVerdict], QaIssues]:
         }
         if issue.test:
             data["test"] = quote(issue.test, 200)
-        key = f"{issue.test or issue.path}|{constant_part(why)}"[:280]
-        finding = SignalFinding("qa_report", key, words[:160], 0, data, is_proven=True)
+        finding = SignalFinding(
+            "qa_report",
+            f"{issue.test or issue.path}|{constant_part(why)}"[:280],
+            words[:160],
+            0,
+            data,
+            is_proven=True,
+        )
         verdict = FindingVerdict(finding, "promoted", "it was reported", draft(finding, Seen()))
         found.append(replace(verdict, confidence=SIGNAL.value, taint=("tool",)))
     return found, read

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from smara.actions.paths import is_test, modules_of, stem_of
+from smara.actions.paths import is_test, stem_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.scratchpad import Pad, code
 
@@ -23,26 +23,23 @@ _STEPS = 6
 """The right file is opened at most so many steps after the wrong one."""
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
+def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """Detect a misread file soon followed by its namesake."""
-    for pad in pads:
-        changed = [(path, entry) for path, entry in pad.files if entry.edits and entry.reads]
-        for wrong, entry in pad.files:
-            if entry.count != 1 or entry.edits or not entry.reads:
-                continue
-            for right, other in changed:
-                steps = other.first_step - entry.last_step
-                if 0 < steps <= _STEPS and _is_alike(wrong, right):
-                    key = f"{wrong}|{right}"
-                    data = {"wrong": wrong, "right": right}
-                    yield SignalFinding(
-                        "read_abandon",
-                        key,
-                        f"{wrong} read for {right}",
-                        step=entry.first_step,
-                        data=data,
-                        is_proven=True,
-                    )
+    changed = [(path, entry) for path, entry in pad.files if entry.edits and entry.reads]
+    for wrong, entry in pad.files:
+        if entry.count != 1 or entry.edits or not entry.reads:
+            continue
+        for right, other in changed:
+            steps = other.first_step - entry.last_step
+            if 0 < steps <= _STEPS and _is_alike(wrong, right):
+                yield SignalFinding(
+                    "read_abandon",
+                    f"{wrong}|{right}",
+                    f"{wrong} read for {right}",
+                    step=entry.first_step,
+                    data={"wrong": wrong, "right": right},
+                    is_proven=True,
+                )
 
 
 def _is_alike(one: str, other: str) -> bool:
@@ -59,11 +56,12 @@ def symptom_of(path: str) -> str:
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     wrong, right = finding.data["wrong"], finding.data["right"]
-    content = (
-        f"{code(wrong)} is opened by mistake: in {len(seen.history)} sessions the change "
-        f"belonged into {code(right)}."
-    )
-    data = {"symptom": symptom_of(wrong), "workaround": f"go to {right}"}
-    quotes = (f"read and left: {wrong}; then changed: {right}",)
     files = (wrong, right)
-    return MemoryDraft("gotcha", content, quotes, files=files, modules=modules_of(files), data=data)
+    return MemoryDraft(
+        "gotcha",
+        f"{code(wrong)} is opened by mistake: in {len(seen.history)} sessions the change "
+        f"belonged into {code(right)}.",
+        (f"read and left: {wrong}; then changed: {right}",),
+        files=files,
+        data={"symptom": symptom_of(wrong), "workaround": f"go to {right}"},
+    )

@@ -1,9 +1,9 @@
 """Find every signal of a folder and order them by value.
 
-Each module of this folder is one signal: SIGNAL is its specification, detect() finds it in
-scratchpads, draft() composes the memory. Adding a module adds a signal. Dead ends, test reports,
-commits and end-to-end observations follow the same protocol, with the number 0; they are no
-habits, so one session may be enough.
+Each module of this folder is one signal: SIGNAL is its specification, detect() finds it in the
+scratchpad of an agent, draft() composes the memory. Adding a module adds a signal. Dead ends, test
+reports, commits and end-to-end observations follow the same protocol, with the number 0; they are
+no habits, so one session may be enough.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def detect_all(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """Yield what the scratchpads of one session show, most valuable first."""
     for module in list(_BY_KIND.values()):
         if module.SIGNAL.value >= LEAST_VALUE:
-            yield from module.detect(pads)
+            for pad in pads:
+                yield from module.detect(pad, pads)
 
 
 def draft_of(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:

@@ -26,22 +26,20 @@ _TIMES = 2
 _LEAST_SEARCHES = 3
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
+def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """Detect patterns searched repeatedly, or once with an answer."""
-    for pad in pads:
-        for pattern, entry in pad.searches:
-            letters = sum(character.isalnum() for character in pattern)
-            if letters < _LEAST_LETTERS or (entry.count < _TIMES and not entry.answers):
-                continue
-            data = {"pattern": pattern, "times": entry.count, "answers": entry.answers}
-            yield SignalFinding(
-                "repeated_grep",
-                pattern,
-                f"searched for {pattern}"[:160],
-                step=entry.first_step,
-                data=data,
-                is_proven=bool(entry.answers),
-            )
+    for pattern, entry in pad.searches:
+        letters = sum(character.isalnum() for character in pattern)
+        if letters < _LEAST_LETTERS or (entry.count < _TIMES and not entry.answers):
+            continue
+        yield SignalFinding(
+            "repeated_grep",
+            pattern,
+            f"searched for {pattern}"[:160],
+            step=entry.first_step,
+            data={"pattern": pattern, "times": entry.count, "answers": entry.answers},
+            is_proven=bool(entry.answers),
+        )
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
@@ -61,18 +59,14 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     (path, count), *others = counted.most_common(2)
     if count < len(answered) or (others and others[0][1] == count):
         return None
-    content = (
-        f"{code(pattern)} is in {code(path)}: it was searched for {times} times in "
-        f"{len(seen.history)} sessions,"
-        " with hits nowhere else."
-    )
     module = module_of(path)
-    data = {"module": module} if module else {}
     return MemoryDraft(
         "module_insight",
-        content,
+        f"{code(pattern)} is in {code(path)}: it was searched for {times} times in "
+        f"{len(seen.history)} sessions,"
+        " with hits nowhere else.",
         (f"searched: {pattern}; then read: {path}",),
         files=(path,),
         modules=(module,) if module else (),
-        data=data,
+        data={"module": module} if module else {},
     )

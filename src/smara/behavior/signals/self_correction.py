@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from smara.actions.paths import modules_of
 from smara.behavior.cues import CUES
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, non_empty
 from smara.behavior.scratchpad import Pad
@@ -24,19 +23,21 @@ SIGNAL = Signal(
 _QUOTED = regex(r"`[^`]+`")
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
-    for pad in pads:
-        for key, entry in pad.corrections:
-            data = non_empty(
+def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
+    for key, entry in pad.corrections:
+        yield SignalFinding(
+            "self_correction",
+            key,
+            entry.quote[:160],
+            step=entry.first_step,
+            data=non_empty(
                 q=entry.quote,
                 wrong=entry.wrong,
                 right=entry.right,
                 file=entry.file,
                 lang=entry.language,
-            )
-            yield SignalFinding(
-                "self_correction", key, entry.quote[:160], step=entry.first_step, data=data
-            )
+            ),
+        )
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
@@ -54,17 +55,14 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     if not _is_said_of_code(str(finding.data["q"]), wrong, right):
         return None
     path = str(finding.data.get("file", ""))
-    content = f"Not as first assumed ({wrong}): {right}."
     kind: MemoryType = "gotcha" if path else "module_insight"
-    data = {"symptom": f"it is easily taken for: {wrong}"} if kind == "gotcha" else {}
     files = (path,) if path else ()
     return MemoryDraft(
         kind,
-        content,
+        f"Not as first assumed ({wrong}): {right}.",
         (str(finding.data["q"]),),
         files=files,
-        modules=modules_of(files),
-        data=data,
+        data={"symptom": f"it is easily taken for: {wrong}"} if kind == "gotcha" else {},
     )
 
 

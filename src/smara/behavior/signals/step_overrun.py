@@ -23,21 +23,19 @@ OVERRUN = 1.5
 _LEAST_PLANNED = 2
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
+def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """Detect plans: first steps against all ever planned."""
-    for pad in pads:
-        planned, actual = pad.planned()
-        module = main_module(pad)
-        if module is not None and planned >= _LEAST_PLANNED:
-            data = {"module": module, "planned": planned, "actual": actual}
-            yield SignalFinding(
-                "step_overrun",
-                module,
-                f"{module}: {planned} steps planned, {actual} taken",
-                step=0,
-                data=data,
-                is_proven=True,
-            )
+    planned, actual = pad.planned()
+    module = main_module(pad)
+    if module is not None and planned >= _LEAST_PLANNED:
+        yield SignalFinding(
+            "step_overrun",
+            module,
+            f"{module}: {planned} steps planned, {actual} taken",
+            step=0,
+            data={"module": module, "planned": planned, "actual": actual},
+            is_proven=True,
+        )
 
 
 def main_module(pad: Pad) -> str | None:
@@ -56,25 +54,21 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     # Plans that held count as well: of those that overran alone everything overruns.
     if ratio < OVERRUN or grown < SIGNAL.least_sessions:
         return None
-    content = (
-        f"Work on {code(module)} takes {ratio:g} times the steps that are planned "
-        f"({sum(actual)} taken, {sum(planned)} planned, in {len(planned)} sessions with a plan)."
-    )
-    data = {
-        "module": module,
-        "methodology": "native",
-        "average_actual_steps": round(sum(actual) / len(actual), 1),
-        "average_planned_steps": round(sum(planned) / len(planned), 1),
-        "ratio": ratio,
-        "sample_count": len(planned),
-    }
     sizes = ", ".join(
         f"{one}→{other}" for one, other in zip(planned[:12], actual[:12], strict=True)
     )
     return MemoryDraft(
         "task_calibration",
-        content,
+        f"Work on {code(module)} takes {ratio:g} times the steps that are planned "
+        f"({sum(actual)} taken, {sum(planned)} planned, in {len(planned)} sessions with a plan).",
         (f"steps planned → taken: {sizes}",),
         modules=(module,),
-        data=data,
+        data={
+            "module": module,
+            "methodology": "native",
+            "average_actual_steps": round(sum(actual) / len(actual), 1),
+            "average_planned_steps": round(sum(planned) / len(planned), 1),
+            "ratio": ratio,
+            "sample_count": len(planned),
+        },
     )

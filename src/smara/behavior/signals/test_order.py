@@ -21,25 +21,23 @@ SIGNAL = Signal(
 _WORTH_PLANNING = 2.5
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
-    for pad in pads:
-        facts = pad.facts
-        if not facts.test_runs or not facts.first_source_edit:
-            continue
-        is_first = 0 < facts.first_test_edit < facts.first_source_edit
-        module = main_module(pad)
-        if module is None or not facts.green_after:
-            continue
-        order = "tests_first" if is_first else "tests_after"
-        data = {"module": module, "order": order, "runs": list(facts.green_after)}
-        yield SignalFinding(
-            "test_order",
-            f"{module}|{order}",
-            f"{module}: {order}",
-            step=facts.first_source_edit,
-            data=data,
-            is_proven=True,
-        )
+def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
+    facts = pad.facts
+    if not facts.test_runs or not facts.first_source_edit:
+        return
+    is_first = 0 < facts.first_test_edit < facts.first_source_edit
+    module = main_module(pad)
+    if module is None or not facts.green_after:
+        return
+    order = "tests_first" if is_first else "tests_after"
+    yield SignalFinding(
+        "test_order",
+        f"{module}|{order}",
+        f"{module}: {order}",
+        step=facts.first_source_edit,
+        data={"module": module, "order": order, "runs": list(facts.green_after)},
+        is_proven=True,
+    )
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
@@ -52,22 +50,18 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     if average < _WORTH_PLANNING:
         return None  # nearly as hoped for: nothing to plan for
     when = "tests written first" if order == "tests_first" else "tests run afterwards"
-    content = (
-        f"Changes of {code(module)} take {average:g} test runs until they are green "
-        f"({when}, {len(runs)} changes counted)."
-    )
-    data = {
-        "module": module,
-        "methodology": order,
-        "average_actual_steps": average,
-        "average_planned_steps": 1.0,
-        "ratio": average,
-        "sample_count": len(runs),
-    }
     return MemoryDraft(
         "task_calibration",
-        content,
+        f"Changes of {code(module)} take {average:g} test runs until they are green "
+        f"({when}, {len(runs)} changes counted).",
         (f"test runs until green: {', '.join(map(str, runs[:12]))}",),
         modules=(module,),
-        data=data,
+        data={
+            "module": module,
+            "methodology": order,
+            "average_actual_steps": average,
+            "average_planned_steps": 1.0,
+            "ratio": average,
+            "sample_count": len(runs),
+        },
     )

@@ -25,24 +25,23 @@ _ALWAYS_SLOW = 60.0
 """Half of what agents allow a command by default."""
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
+def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """Detect slow commands, and their fast sessions."""
-    for pad in pads:
-        usual = median(pad.facts.run_seconds or [0.0])
-        for command, entry in pad.durations:
-            seconds = entry.most_seconds
-            is_slow = seconds >= max(_LEAST_SECONDS, _TIMES_MEDIAN * usual)
-            if is_slow or (entry.is_work and not is_of_the_moment(command)):
-                data = {"cmd": command, "seconds": seconds, "timed_out": entry.timeouts}
-                if entry.is_work:
-                    data["least"] = entry.least_seconds
-                yield SignalFinding(
-                    "time_anomaly",
-                    command,
-                    f"{command} took {seconds:.0f} s"[:160],
-                    step=entry.first_step,
-                    data=data,
-                )
+    usual = median(pad.facts.run_seconds or [0.0])
+    for command, entry in pad.durations:
+        seconds = entry.most_seconds
+        is_slow = seconds >= max(_LEAST_SECONDS, _TIMES_MEDIAN * usual)
+        if is_slow or (entry.is_work and not is_of_the_moment(command)):
+            data = {"cmd": command, "seconds": seconds, "timed_out": entry.timeouts}
+            if entry.is_work:
+                data["least"] = entry.least_seconds
+            yield SignalFinding(
+                "time_anomaly",
+                command,
+                f"{command} took {seconds:.0f} s"[:160],
+                step=entry.first_step,
+                data=data,
+            )
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
@@ -71,8 +70,12 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         seconds = ", ".join(f"{each:.0f}" for each in fastest[:12])
         symptom, least = "it takes long", 2 * usual
         evidence = f"fastest runs, in seconds: {seconds}"
-    data = {
-        "symptom": symptom,
-        "workaround": f"allow more than {least:.0f} s, or run it in the background",
-    }
-    return MemoryDraft("gotcha", content, (f"$ {command}\n({evidence})",), data=data)
+    return MemoryDraft(
+        "gotcha",
+        content,
+        (f"$ {command}\n({evidence})",),
+        data={
+            "symptom": symptom,
+            "workaround": f"allow more than {least:.0f} s, or run it in the background",
+        },
+    )

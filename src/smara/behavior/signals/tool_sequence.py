@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from smara.actions.commands import split_variables
-from smara.actions.paths import modules_of
 from smara.behavior.cues import CUES
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.scratchpad import Pad, code
@@ -29,29 +28,27 @@ here.
 """
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
+def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """Detect the commands of every sequence."""
-    for pad in pads:
-        orders: dict[str, Counter[tuple[str, ...]]] = {}
-        first: dict[str, int] = {}
-        for _, entry in pad.sequences:
-            runs = runs_of(entry.steps)
-            if len(set(runs)) >= 2:
-                key = " + ".join(sorted(set(runs)))
-                orders.setdefault(key, Counter())[tuple(entry.steps)] += entry.count
-                first[key] = min(first.get(key, entry.first_step), entry.first_step)
-        found = sorted(orders.items(), key=lambda item: (-item[1].total(), -len(item[0]), item[0]))
-        for key, counted in found[:_MOST]:
-            steps = list(counted.most_common(1)[0][0])
-            data = {"steps": steps, "times": counted.total()}
-            yield SignalFinding(
-                "tool_sequence",
-                key,
-                " → ".join(steps)[:160],
-                step=first[key],
-                data=data,
-                is_proven=True,
-            )
+    orders: dict[str, Counter[tuple[str, ...]]] = {}
+    first: dict[str, int] = {}
+    for _, entry in pad.sequences:
+        runs = runs_of(entry.steps)
+        if len(set(runs)) >= 2:
+            key = " + ".join(sorted(set(runs)))
+            orders.setdefault(key, Counter())[tuple(entry.steps)] += entry.count
+            first[key] = min(first.get(key, entry.first_step), entry.first_step)
+    found = sorted(orders.items(), key=lambda item: (-item[1].total(), -len(item[0]), item[0]))
+    for key, counted in found[:_MOST]:
+        steps = list(counted.most_common(1)[0][0])
+        yield SignalFinding(
+            "tool_sequence",
+            key,
+            " → ".join(steps)[:160],
+            step=first[key],
+            data={"steps": steps, "times": counted.total()},
+            is_proven=True,
+        )
 
 
 def runs_of(steps: Sequence[str]) -> list[str]:
@@ -92,24 +89,21 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         else f"run {code(step)}"
         for step in steps
     ]
-    content = (
-        f"How it is done here, in {count} of {total} sessions: {', then '.join(descriptions)}."
-    )
-    data = {
-        "task_pattern": f"changing {begin.removeprefix('edit ')}" if begin else f"after {steps[0]}",
-        "steps": [
-            {"order": number, "description": each}
-            | ({"canonical_file": begin.removeprefix("edit ")} if begin and number == 1 else {})
-            for number, each in enumerate(descriptions, 1)
-        ],
-        "success_count": count,
-    }
     files = (begin.removeprefix("edit "),) if begin else ()
     return MemoryDraft(
         "workflow_recipe",
-        content,
+        f"How it is done here, in {count} of {total} sessions: {', then '.join(descriptions)}.",
         (" → ".join(steps),),
         files=files,
-        modules=modules_of(files),
-        data=data,
+        data={
+            "task_pattern": f"changing {begin.removeprefix('edit ')}"
+            if begin
+            else f"after {steps[0]}",
+            "steps": [
+                {"order": number, "description": each}
+                | ({"canonical_file": begin.removeprefix("edit ")} if begin and number == 1 else {})
+                for number, each in enumerate(descriptions, 1)
+            ],
+            "success_count": count,
+        },
     )
