@@ -96,8 +96,7 @@ class Intake:
 
     def erased(self, kind: str, names: Iterable[str]) -> dict[str, int]:
         """Return when names of a kind were erased, of those that were."""
-        stones = Tombstones(self.store.database, self.store.scope)
-        return self.store.ask(stones.erased, kind, names)
+        return self.store.ask(Tombstones(self.store.database, self.store.scope).erased, kind, names)
 
     def end(
         self,

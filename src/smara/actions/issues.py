@@ -352,8 +352,7 @@ def _spoken(rest: str) -> dict[str, str]:
     before, after = _plain(rest[: place.start()]), _plain(rest[place.end() :])
     # A place within a sentence is part of it; one at an end is not.
     is_within = bool(before and after) or re.search(r"\b(?:in|at|of|for|to|from|by)$", before)
-    text = words if is_within else before or after
-    return {"path": place[0], "text": text}
+    return {"path": place[0], "text": words if is_within else before or after}
 
 
 def _plain(text: str) -> str:

@@ -119,11 +119,10 @@ class Behavior(Habits):
         self._clock = clock
         self._evict = evict
         self._watcher = Watcher(store, clock)
-        tables = RollingTables(store, new_id)
         self._finalizer = Finalizer(
             store,
             self._watcher,
-            tables,
+            RollingTables(store, new_id),
             memories=memories,
             clock=clock,
             models=models,
@@ -205,8 +204,7 @@ class Behavior(Habits):
         one_of(type, SESSION_TYPES, "type")
         self._watcher.flush(session_id)
         with self._store.database.write() as session:
-            row = self._store.get(session, session_id)
-            self._store.put(session, row.no, {"stated_type": type})
+            self._store.put(session, self._store.get(session, session_id).no, {"stated_type": type})
 
     # deciding
 
@@ -316,12 +314,6 @@ class Behavior(Habits):
         state = find_methodology(methodology).work_state_of(redact(output).text)
         if not state.get("remaining"):
             return None
-        older = [
-            each.id
-            for each in self._memories.list(type="work_state", limit=50)
-            if work_state.is_before(each, session_id, state, branch="")
-            and not is_outranked((), each)
-        ]
         new = work_state.memory_of(
             state,
             session_id,
@@ -329,7 +321,12 @@ class Behavior(Habits):
             unit=work_unit,
             methodology=methodology,
             taint=(),
-            supersedes=older,
+            supersedes=[
+                each.id
+                for each in self._memories.list(type="work_state", limit=50)
+                if work_state.is_before(each, session_id, state, branch="")
+                and not is_outranked((), each)
+            ],
         )
         return self._memories.add_many([new], by="system", actor="smara", session_id=session_id)[0]
 
@@ -383,12 +380,11 @@ class Behavior(Habits):
         """
         method = find_methodology(methodology)
         custom = custom_type_of(method, name)
-        tags = tuple(dict.fromkeys((*fields.pop("tags", ()), custom.tag)))
         return self._memories.add(
             content,
             type=custom.base,
             session_id=session_id,
-            tags=tags,
+            tags=tuple(dict.fromkeys((*fields.pop("tags", ()), custom.tag))),
             methodology=method.id,
             **fields,
         )
@@ -471,9 +467,8 @@ class Behavior(Habits):
             for verdict in verdicts[:MOST_ISSUES]
             if verdict.draft is not None
         ]
-        added = self._memories.add_many(new, by="system", actor="smara", session_id=session_id)
         return QaReportResult(
-            tuple(added),
+            tuple(self._memories.add_many(new, by="system", actor="smara", session_id=session_id)),
             left_out_count=len(verdicts[MOST_ISSUES:]),
             unread_count=read.unread_count,
             unread_lines=read.unread_lines,
@@ -570,8 +565,7 @@ class Behavior(Habits):
         page = self._memories.list(**filters, limit=MOST_LOOKED_AT if modules else limit)
         fit = [each for each in page if not (modules and each.modules) or each.is_of(modules)]
         fit.sort(key=lambda each: not each.modules and bool(modules))
-        tellable = self._memories.tellable(fit, is_requested=True)
-        return [each.memory for each in tellable[:limit]]
+        return [each.memory for each in self._memories.tellable(fit, is_requested=True)[:limit]]
 
     def step_limit(self, base: int, module: str, methodology: str = "native") -> int:
         """Return the step limit for work on a module, at most 400.

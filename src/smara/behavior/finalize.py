@@ -144,9 +144,8 @@ def worded(
             zip(contents, quotes, given, strict=True), 1
         )
     ]
-    prompt = load_prompt(PROMPTS, "word")
     request = ChatRequest(
-        prompt.render({"items": json.dumps(items, ensure_ascii=False)}),
+        load_prompt(PROMPTS, "word").render({"items": json.dumps(items, ensure_ascii=False)}),
         deadline_seconds=deadline_seconds,
         max_output_tokens=_TOKENS_EACH * len(items) + 200,
         schema=_SCHEMA,
@@ -327,8 +326,7 @@ class Finalizer:
         unit = request.work_unit
         if unit is None and row.work_unit:
             given = json.loads(row.work_unit)
-            label = given.get("label", "")
-            unit = WorkUnit(given["methodology"], tuple(given["hierarchy"]), label)
+            unit = WorkUnit(given["methodology"], tuple(given["hierarchy"]), given.get("label", ""))
         methodology = unit.methodology if unit is not None else row.methodology
         new: dict[int, NewMemory] = {}
         for (at, draft), content, class_ in zip(drafts.items(), contents, classes, strict=True):

@@ -532,14 +532,13 @@ class RollingTables:
         """Mark known errors whose command, or whose missing program, has run in this session."""
         errors = [entry for pad in pads for _, entry in pad.errors]
         worked = {text for pad in pads for text, _ in pad.worked}
-        commands = worked - {entry.command for entry in errors}
         self.store.run(
             session,
             "UPDATE observer_error_patterns SET last_worked_at = ? WHERE project_no = :project"
             " AND (last_worked_at IS NULL OR last_worked_at < ?) AND command IN (:some)",
             now_ms,
             now_ms,
-            some=sorted(map(to_storable, commands)),
+            some=sorted(map(to_storable, worked - {entry.command for entry in errors})),
         )
         programs = {part.split(" ", 1)[0] for text in worked for part in text.split(" && ")}
         for entry in errors:
@@ -553,17 +552,16 @@ class RollingTables:
             [f"%{words}%" for words in ABSENT_WORDS],
         )
         present = {(name,) for name in programs}
-        there = [
-            print_
-            for print_, command, message in rows
-            if lacking(from_storable(command), from_storable(message)) in present
-        ]
         self.store.run(
             session,
             "UPDATE observer_error_patterns SET last_worked_at = ? WHERE project_no = :project"
             " AND error_fingerprint IN (:some)",
             now_ms,
-            some=there,
+            some=[
+                print_
+                for print_, command, message in rows
+                if lacking(from_storable(command), from_storable(message)) in present
+            ],
         )
 
 

@@ -39,7 +39,6 @@ def work_of(type_: SessionType, pads: Sequence[Pad]) -> SessionWork:
     edited = max((each.edit for each in facts), default=NEVER)
     committed = max((each.commit for each in facts), default=NEVER)
     tested = max(facts, key=lambda each: (each.last_test_ok is False, each.test), default=None)
-    found = (*_changes(pads, committed), *_tests(facts, tested))
     outcome: Outcome = "unknown"
     if type_ == "build" and tested is not None:
         if tested.last_test_ok is False:
@@ -53,7 +52,7 @@ def work_of(type_: SessionType, pads: Sequence[Pad]) -> SessionWork:
             outcome = "accepted"
         elif type_ == "spec" and committed > edited:
             outcome = "committed"
-    return SessionWork(outcome, found)
+    return SessionWork(outcome, (*_changes(pads, committed), *_tests(facts, tested)))
 
 
 def continued(before: Sequence[str], now: Sequence[str]) -> tuple[str, ...]:

@@ -196,8 +196,7 @@ def _edit(pad: Pad, event: HostEvent, path: str) -> None:
                 pad.files.entries[path].standing -= 2  # this edit and the one it takes back
                 break
         else:
-            edit = RecentEdit(path, step, before, after)
-            facts.recent_edits = [*facts.recent_edits, edit][-24:]
+            facts.recent_edits = [*facts.recent_edits, RecentEdit(path, step, before, after)][-24:]
     runs.record_edit(pad, path)
 
 

@@ -390,8 +390,7 @@ class Pad:
 
     def _pack(self, changes: Mapping[str, Changes]) -> bytes:
         whole = {"v": VERSION, "facts": self.facts.stored_form(), "changes": changes}
-        text = json.dumps(whole, separators=(",", ":"))
-        return zlib.compress(text.encode("ascii"), 1)
+        return zlib.compress(json.dumps(whole, separators=(",", ":")).encode("ascii"), 1)
 
     @classmethod
     def load(cls, saved: Sequence[bytes], limit_bytes: int = LIMIT_BYTES) -> Pad:

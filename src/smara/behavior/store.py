@@ -115,14 +115,13 @@ class BehaviorStore(ProjectStore):
     def count_events(
         self, session: Session, no: int, count: int, last_at: int, is_ended: bool
     ) -> None:
-        state = "ended" if is_ended else "open"
         session.run(
             self.sql(
                 "UPDATE behavior_sessions SET events = events + ?, state = ?,"
                 " last_event_at = CASE WHEN last_event_at < ? THEN ? ELSE last_event_at END"
                 " WHERE project_no = :project AND no = ?"
             ),
-            (count, state, last_at, last_at, no),
+            (count, "ended" if is_ended else "open", last_at, last_at, no),
         )
 
     def sessions(

@@ -273,12 +273,11 @@ class Synthesis:
     ) -> Synthesized:
         """Write memories and log in one transaction, if first."""
         now = self.clock.now_ms()
-        modules = [to_storable(each) for each in module.split(" + ")]
         times = self.store.ask(
             self.store.rows,
             "SELECT last_at FROM observer_module_session_counts"
             " WHERE project_no = :project AND module IN (:some)",
-            some=modules,
+            some=[to_storable(each) for each in module.split(" + ")],
         )
         new = [
             NewMemory(

@@ -169,14 +169,11 @@ def memory_of(
     branch = f" on branch `{state['branch']}`" if state.get("branch") else ""
     about = f" The task was: “{quote(task, _LONGEST)}”" if len(task.split()) >= _LEAST_WORDS else ""
     following = quote(str(state.get("next_step") or left[0]), _LONGEST)
-    content = (
-        f"Left unfinished{branch}: {len(left)} of {len(left) + len(done)} steps; next is "
-        f"“{following.rstrip('.')}”."
-        f"{about}"
-    )
     files = [str(path) for path in state.get("open_files", ())]
     return NewMemory(
-        content,
+        f"Left unfinished{branch}: {len(left)} of {len(left) + len(done)} steps; next is "
+        f"“{following.rstrip('.')}”."
+        f"{about}",
         "work_state",
         "observer_inferred",
         confidence=_SURE,
@@ -215,7 +212,6 @@ def outcome_of(unit: WorkUnit, result: WorkUnitResult, session_id: str) -> NewMe
     """The memory of a piece of work that has ended."""
     name = unit.label or "/".join(unit.hierarchy) or unit.methodology
     summary = quote(result.summary, 400)
-    content = f"{name} {_ENDS[result.ended]}{f': {summary}' if summary else ''}".rstrip(".") + "."
     data = {
         "outcome": result.ended,
         "summary": summary or None,
@@ -223,7 +219,7 @@ def outcome_of(unit: WorkUnit, result: WorkUnitResult, session_id: str) -> NewMe
         "steps": result.steps,
     }
     return NewMemory(
-        content,
+        f"{name} {_ENDS[result.ended]}{f': {summary}' if summary else ''}".rstrip(".") + ".",
         "work_unit_outcome",
         "observer_inferred",
         session_id=session_id,

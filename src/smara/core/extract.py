@@ -52,7 +52,8 @@ def read_cues(
     name of an earlier pattern in braces stands for it. In a pattern "by line", ``^`` and ``$`` are
     the ends of lines.
     """
-    patterns, words = {}, {}
+    patterns: dict[str, re.Pattern[str]] = {}
+    words: dict[str, frozenset[str]] = {}
     with open(f"{os.path.dirname(module)}/{name}", encoding="utf-8") as file:
         _, *sections = _SECTION.split(file.read())
     for kind, title, body in zip(sections[::3], sections[1::3], sections[2::3], strict=True):

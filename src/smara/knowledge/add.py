@@ -192,24 +192,22 @@ def prepare_new(
     if source not in INFERRED:
         named = named_files(fields["content"], exists)
         fields["files"] = list(dict.fromkeys((*fields["files"], *named)))
-    against = gate.reasons_against(
-        fields["content"],
-        source,
-        evidence,
-        files=fields["files"],
-        already_told=already_told,
-        has_session=has_session or new.session_id is not None,
-        has_origins=bool(new.derived_from),
-    )
     taint = {*clean_taint(new.taint), *([SOURCE_TAINT[source]] if source in SOURCE_TAINT else [])}
-    relations = tuple(clean_relation(each) for each in new.relations)
     return PreparedMemory(
         new,
         fields,
         evidence,
-        relations=relations,
+        relations=tuple(clean_relation(each) for each in new.relations),
         taint=tuple(sorted(taint)),
-        against=against,
+        against=gate.reasons_against(
+            fields["content"],
+            source,
+            evidence,
+            files=fields["files"],
+            already_told=already_told,
+            has_session=has_session or new.session_id is not None,
+            has_origins=bool(new.derived_from),
+        ),
         cosines={},
     )
 
@@ -278,8 +276,7 @@ class Adder:
         there = 0
         if session_id is not None:
             rest = f" AND m.session_id = ? AND m.source IN ({marks(len(among))})"
-            values = (session_id, *among)
-            there = len(self._turn.store.numbers(self._turn.session, rest, values))
+            there = len(self._turn.store.numbers(self._turn.session, rest, (session_id, *among)))
         if there < limit:
             return None
         return (
@@ -323,8 +320,7 @@ class Adder:
         )
         if row is not None and row[1] in ("rejected", "forgotten"):
             return f"the same words were {row[1]} before ({row[0]})"
-        stones = Tombstones(store.database, store.scope)
-        if stones.erased(session, "words", [fingerprint]):
+        if Tombstones(store.database, store.scope).erased(session, "words", [fingerprint]):
             return "the same words were erased before"
         return None
 
@@ -349,7 +345,6 @@ class Adder:
                 taint.update(shown.taint_for(fields["source"]))
                 if given.new.seen_at is None and shown.at is not None:
                     seen_at = max(seen_at or 0, shown.at)
-        is_verified = is_taught or (given.new.is_verified and turn.by == "person")
         if given.new.is_verified or given.new.is_pinned:
             turn.require_person("vouch for a memory or pin it")
         return replace(
@@ -361,15 +356,14 @@ class Adder:
             session_ids=(session_id,) if session_id else (),
             seen_at=seen_at if seen_at is not None and seen_at < turn.now_ms else None,
             taint=tuple(sorted(taint)),
-            is_verified=is_verified,
+            is_verified=is_taught or (given.new.is_verified and turn.by == "person"),
         )
 
     def _around(self, draft: TypedMemory, cosines: Mapping[int, float]) -> list[StoredMemory]:
         """The active memories it could repeat or contradict; those of the very same words first."""
         session, store = self._turn.session, self._turn.store
-        fingerprint = parse_statement(draft.content).fingerprint
         rest = " AND m.fingerprint = ? AND m.deprecated_at IS NULL ORDER BY m.no"
-        found = store.select(session, rest, (fingerprint,))
+        found = store.select(session, rest, (parse_statement(draft.content).fingerprint,))
         subject = subject_key(draft.type, draft.data)
         found += find_candidates(session, store, draft.content, files=draft.files, subject=subject)
         close = store.by_numbers(

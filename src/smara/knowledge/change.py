@@ -315,8 +315,7 @@ class MemoryChange(Change[StoredMemory]):
         """Deprecate one memory in favor of another that says the same."""
         fields = inherited_fields(keep.memory, other.memory)
         keep = self.change(keep, "absorbed", fields, {"absorbed": other.memory.short_id})
-        note = {"into": keep.memory.short_id}
-        self.retire(other, "merged", note, superseded_by=keep.memory.id)
+        self.retire(other, "merged", {"into": keep.memory.short_id}, superseded_by=keep.memory.id)
         return keep
 
     def revert(self, event: Event) -> None:

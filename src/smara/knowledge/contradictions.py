@@ -196,9 +196,8 @@ def _changed(new: Statement, old: Statement, has_same_files: bool) -> Contradict
         return None
     if not (_is_phrase(old, was) and _is_phrase(new, now)):
         return None  # two values have changed, so the subject may be another one
-    least_head = 1 if has_same_files else 2
     around = (mine[:begin], mine[stop:])
-    verdict = _holds_one(new, around, was, now=now, least_head=least_head)
+    verdict = _holds_one(new, around, was, now=now, least_head=1 if has_same_files else 2)
     if verdict == "no":
         return None
     before, after = " ".join(word.text for word in was), " ".join(word.text for word in now)

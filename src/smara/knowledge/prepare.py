@@ -289,13 +289,11 @@ def clean_relation(relation: object) -> Relation:
         raise invalid(
             "a relation is to a memory or to a file", "Give one of memory_id and path.", "relations"
         )
-    path = None if relation.path is None else clean_path(relation.path, "relation path")
-    confidence = clean_fraction(relation.confidence, "confidence of a relation")
     return Relation(
         relation.type,
         relation.memory_id,
-        path,
-        confidence=confidence,
+        None if relation.path is None else clean_path(relation.path, "relation path"),
+        confidence=clean_fraction(relation.confidence, "confidence of a relation"),
         is_auto=bool(relation.is_auto),
     )
 

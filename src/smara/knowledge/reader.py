@@ -290,8 +290,7 @@ class MemoryReader:
         """
         check_page(limit)
         with self._store.database.read() as session:
-            stored = self._store.require(session, memory_id)
-            return self._events(session, stored, limit)
+            return self._events(session, self._store.require(session, memory_id), limit)
 
     def _events(
         self, session: Session, stored: StoredMemory, limit: int
@@ -476,14 +475,13 @@ class MemoryReader:
 
         check_page(examples)
         active = [memory for memory in self.export() if memory.is_active]
-        code = self.freshness(active)
         return audit(
             active,
             self.totals().total,
             self._journal.project.clock.now_ms(),
             files=self._files,
             examples=examples,
-            code=code,
+            code=self.freshness(active),
         )
 
     def totals(self) -> MemoryTotals:

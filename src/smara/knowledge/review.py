@@ -195,9 +195,13 @@ class MemoryReview(MemoryEditor):
                 return stored.memory
             refuse_deprecated(stored.memory)
             reason = prepare.clean_optional(why, "why", 500)
-            note = {"why": reason} if reason else {}
             return turn.retire(
-                stored, "rejected", note, is_verified=False, verified_at=None, verified_by=None
+                stored,
+                "rejected",
+                {"why": reason} if reason else {},
+                is_verified=False,
+                verified_at=None,
+                verified_by=None,
             ).memory
 
     def recount(self) -> MemoryTotals:

@@ -205,13 +205,12 @@ def _read_word(text: str, is_start: bool, is_quoted: bool) -> list[Word]:
     if _NUMBER.fullmatch(lower):
         return [Word(text, lower.lstrip("v").rstrip(".,:_"), "number")]
     if folded.isalpha() and not _INNER_CAPITAL.search(folded) and not is_quoted:
-        is_proper = folded[0].isupper() and not is_start
         return [
             Word(
                 text,
                 expand(folded).terms[0].text if lower.isascii() else lower,
                 "word",
-                is_proper=is_proper,
+                is_proper=folded[0].isupper() and not is_start,
             )
         ]
     is_compound = (

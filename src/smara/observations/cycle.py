@@ -246,8 +246,7 @@ class ObservationCycle(LeasedCycle):
                 self._activate_all(place, lease, is_alone)
             threads = [place.thread_id]
             if place.scope == "resource" and not is_alone:
-                cursors = self._store.ask(self.cursors, place)[1]
-                threads = [cursor.thread_id for cursor in cursors]
+                threads = [cursor.thread_id for cursor in self._store.ask(self.cursors, place)[1]]
             done = CycleOutcome(action, True)
             for thread_id in threads:
                 while job := self._next_job(

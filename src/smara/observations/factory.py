@@ -149,24 +149,23 @@ def make_observations(
             return replace(base, observe_after=overrides[mode])
         return for_mode(base, mode, settings.observe_after_tokens == Thresholds().observe_after)
 
-    cycle = ObservationCycle(
-        project,
-        store,
-        messages,
-        observer=observer,
-        fallback=OfflineObserver(),
-        limits_for=limits_for,
-        failures=FailureLog(project.clock, store, gate),
-        owner=owner,
-        extractors=extractors,
-    )
     background = Background("smara-background")
     observations = Observations(
         project,
         store,
         messages,
         threads=threads,
-        cycle=cycle,
+        cycle=ObservationCycle(
+            project,
+            store,
+            messages,
+            observer=observer,
+            fallback=OfflineObserver(),
+            limits_for=limits_for,
+            failures=FailureLog(project.clock, store, gate),
+            owner=owner,
+            extractors=extractors,
+        ),
         reflecting=ReflectionCycle(
             project,
             store,

@@ -89,9 +89,8 @@ class Observations(ObservationReader):
         """
         if not self._is_writing:
             return _OFF
-        place = self.place(thread_id)
         return self._cycle.observe(
-            place,
+            self.place(thread_id),
             one_of(mode, MODES, "mode"),
             is_buffered=False,
             retain_tokens=retain_tokens,

@@ -109,17 +109,19 @@ def shortened(draft: ObservationDraft, root: str) -> ObservationDraft:
     if not root:
         return draft
     paths = PathShortener(root)
-    notes = tuple(
-        replace(
-            note,
-            text=paths.shorten(note.text),
-            details=tuple(map(paths.shorten, note.details)),
-            files=tuple(dict.fromkeys(map(paths.short, note.files))),
-        )
-        for note in draft.notes
+    return replace(
+        draft,
+        notes=tuple(
+            replace(
+                note,
+                text=paths.shorten(note.text),
+                details=tuple(map(paths.shorten, note.details)),
+                files=tuple(dict.fromkeys(map(paths.short, note.files))),
+            )
+            for note in draft.notes
+        ),
+        current_task=None if draft.current_task is None else paths.shorten(draft.current_task),
     )
-    task = None if draft.current_task is None else paths.shorten(draft.current_task)
-    return replace(draft, notes=notes, current_task=task)
 
 
 # A level that leaves more than this of what the level before it left has made no progress.

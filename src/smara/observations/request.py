@@ -242,9 +242,6 @@ def observer_request(
     fenced = (
         prompt_named("known").render({"mark": mark, "known": newest}) + "\n\n" if newest else ""
     )
-    prompt = prompt_named("observe").render(
-        {"mark": mark, "known": fenced, "history": history, "reminder": reminder}
-    )
     extractors = "".join(
         "\n"
         + prompt_named("extra_extractor").render(
@@ -258,7 +255,9 @@ def observer_request(
     )
     return ModelRequest(
         own + extractors + _wishes(request.instructions),
-        prompt,
+        prompt_named("observe").render(
+            {"mark": mark, "known": fenced, "history": history, "reminder": reminder}
+        ),
         own,
         material_tokens=round(estimate_o200k(history)),
     )
@@ -375,12 +374,11 @@ class ReplyAttempts:
             # 1,000 to 6,000); a model that thinks before it writes needs room even for a short
             # one. A reply that was cut off or empty gets twice as much each time.
             usual = min(_MOST_OUTPUT, max(_LEAST_OUTPUT, spoken.material_tokens // 2))
-            tokens = self.output_tokens or usual * room
             request = ChatRequest(
                 spoken.prompt,
                 spoken.system,
                 None if ends_at is None else max(0.01, ends_at - self.clock.monotonic()),
-                max_output_tokens=tokens,
+                max_output_tokens=self.output_tokens or usual * room,
                 temperature=self.options.get("temperature"),
                 settings={
                     name: each for name, each in self.options.items() if name != "temperature"

@@ -110,18 +110,16 @@ def coupled(pair: Pair, edit_sessions: Mapping[str, int], all_sessions: int) -> 
             break
     else:
         return None
-    strength = round(together / changed, 2)
-    files = (trigger, dependent)
     return MemoryDraft(
         "causal_dependency",
         f"When {code(trigger)} changes, {code(dependent)} is changed with it: "
         f"in {together} of {changed} sessions that changed it.",
         (f"{trigger} and {dependent} were both edited in {together} sessions",),
-        files=files,
+        files=(trigger, dependent),
         data={
             "trigger_file": trigger,
             "dependent_files": [dependent],
-            "strength": strength,
+            "strength": round(together / changed, 2),
             "session_count": together,
             "reason": "changed together",
         },

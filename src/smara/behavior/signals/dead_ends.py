@@ -63,14 +63,13 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     )
     others = [path for path in after if path not in data.get("edited", ())] or after
     used = f"changes of {', '.join(map(code, others[:3]))}, after which the tests were green"
-    files = tuple(dict.fromkeys([*data.get("edited", ()), *others]))[:4]
     return MemoryDraft(
         "dead_end",
         f"Given up: {code(str(command))}, which {failed_words(str(line))} "
         f"(“{str(data['q']).rstrip('.')}”)."
         f" What was done instead: {used}.",
         (str(data["q"]), evidence_words(f"$ {command}", str(line))),
-        files=files,
+        files=tuple(dict.fromkeys([*data.get("edited", ()), *others]))[:4],
         data={
             "approach_tried": tried[:400],
             "why_it_failed": error_quote(str(line)) or UNQUOTED,

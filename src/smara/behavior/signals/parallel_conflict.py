@@ -30,7 +30,6 @@ def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
         others = [each for each in entries if each is not None and each.edits]
         is_overlapping = any(other is not entry and _is_beside(entry, other) for other in others)
         if is_overlapping or entry.refusals:
-            agents = len(others) if is_overlapping else 1
             refused = sum(each.refusals for each in (others if is_overlapping else [entry]))
             # That an edit was refused is seen, whatever became of the work.
             yield SignalFinding(
@@ -40,7 +39,7 @@ def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
                 step=entry.first_step,
                 data={
                     "file": path,
-                    "agents": agents,
+                    "agents": len(others) if is_overlapping else 1,
                     "refused": refused,
                     "from": entry.first_at,
                     "to": entry.last_at,

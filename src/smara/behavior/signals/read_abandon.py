@@ -56,12 +56,11 @@ def symptom_of(path: str) -> str:
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     wrong, right = finding.data["wrong"], finding.data["right"]
-    files = (wrong, right)
     return MemoryDraft(
         "gotcha",
         f"{code(wrong)} is opened by mistake: in {len(seen.history)} sessions the change "
         f"belonged into {code(right)}.",
         (f"read and left: {wrong}; then changed: {right}",),
-        files=files,
+        files=(wrong, right),
         data={"symptom": symptom_of(wrong), "workaround": f"go to {right}"},
     )

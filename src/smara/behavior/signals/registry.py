@@ -30,10 +30,9 @@ def read_signals(package: str) -> dict[str, ModuleType]:
     Raises:
         ConfigError: A module lacks a part of a signal, or two have one kind.
     """
-    parent = import_module(package)
     modules = [
         import_module(f"{package}.{found.name}")
-        for found in iter_modules(parent.__path__)
+        for found in iter_modules(import_module(package).__path__)
         if found.name != "registry"
     ]
     for module in modules:

@@ -56,12 +56,11 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         return None
     path = str(finding.data.get("file", ""))
     kind: MemoryType = "gotcha" if path else "module_insight"
-    files = (path,) if path else ()
     return MemoryDraft(
         kind,
         f"Not as first assumed ({wrong}): {right}.",
         (str(finding.data["q"]),),
-        files=files,
+        files=(path,) if path else (),
         data={"symptom": f"it is easily taken for: {wrong}"} if kind == "gotcha" else {},
     )
 

@@ -89,12 +89,11 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         else f"run {code(step)}"
         for step in steps
     ]
-    files = (begin.removeprefix("edit "),) if begin else ()
     return MemoryDraft(
         "workflow_recipe",
         f"How it is done here, in {count} of {total} sessions: {', then '.join(descriptions)}.",
         (" → ".join(steps),),
-        files=files,
+        files=(begin.removeprefix("edit "),) if begin else (),
         data={
             "task_pattern": f"changing {begin.removeprefix('edit ')}"
             if begin

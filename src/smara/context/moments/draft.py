@@ -91,10 +91,9 @@ def memory_line(tellable: Tellable, is_grouped: bool = False) -> str:
         start = one_line(proof, _QUOTE).rstrip("…").casefold()[:80]
         is_repeated = start in one_line(memory.content, 4 * LONGEST_LINE).casefold()
         shown = "" if is_repeated else f" Seen: {quoted(proof, _QUOTE)}"
-    name = KINDS[memory.type].name
     state = "" if is_grouped else ", not confirmed"
     return (
-        f"- {name} (noted {day(memory.evidence_at)}{seen}{state}): "
+        f"- {KINDS[memory.type].name} (noted {day(memory.evidence_at)}{seen}{state}): "
         f"{quoted(_reduced(memory, memory.content))}{shown}{hedge}"
         f" [Memory #{memory.short_id}{where}]"
     )
@@ -249,8 +248,7 @@ def line_of_failure(failure: KnownFailure, why: str, is_before: bool) -> Injecti
 def line_of_note(note: Mapping[str, Any], is_edit: bool) -> InjectionLine:
     """Return a note on lines as a line of an injection."""
     facts = injection_of(note, "", is_edit)["items"][0]
-    item = InjectionItem(**{**facts, "signs": tuple(facts["signs"])})
-    return with_line(item, note["line"])
+    return with_line(InjectionItem(**{**facts, "signs": tuple(facts["signs"])}), note["line"])
 
 
 def new_lines(

@@ -476,13 +476,12 @@ class Moments(ReceiptKeeper):
             return PrecomputedInjections(opening, has_arms=has_arms)
         from smara.context.moments.triggers import message_triggers, subjects, tool_triggers
 
-        firsts = message_triggers(subjects(self._finder, self._parts.tasks()))
         tools = tool_triggers(
             self._finder, self._tools, self._parts.habits(), texts=InstructionTexts(known_texts)
         )
         return PrecomputedInjections(
             opening,
-            tuple(firsts),
+            tuple(message_triggers(subjects(self._finder, self._parts.tasks()))),
             tuple(tools),
             most_said=self._parts.settings.most_statements,
             has_arms=has_arms,

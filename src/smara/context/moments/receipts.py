@@ -213,23 +213,22 @@ class ReceiptKeeper:
         if not given.text.strip() or not given.items:
             return False
         # It went through a file, where anything may have been written into it.
-        items = tuple(
-            replace(
-                each,
-                why=redact(each.why).text,
-                text=redact(each.text).text,
-                id=each.id[:512],
-                key=each.key[:512],
-            )
-            for each in given.items
-        )
         # The same words are prepared for many sessions: the receipt is of this session at this
         # time.
         identity = f"{session_id}\0{at_ms}\0{given.point}\0{given.text}"
         made = replace(
             given,
             text=redact(given.text).text,
-            items=items,
+            items=tuple(
+                replace(
+                    each,
+                    why=redact(each.why).text,
+                    text=redact(each.text).text,
+                    id=each.id[:512],
+                    key=each.key[:512],
+                )
+                for each in given.items
+            ),
             agent=given.agent[:_SHORT],
             receipt_id=given.receipt_id if not given.is_kept else _receipt_id(identity),
             source=(source or given.source)[:_SHORT],
@@ -397,15 +396,6 @@ def injection_of(plain: Mapping[str, Any]) -> Injection:
     """
     try:
         names = {each.name for each in fields(InjectionItem)}
-        items = tuple(
-            InjectionItem(
-                **{
-                    **{name: value for name, value in each.items() if name in names},
-                    "signs": tuple(map(str, each.get("signs", ()))),
-                }
-            )
-            for each in plain.get("items", ())
-        )
         point = str(plain["point"])
         if point not in POINTS:
             raise ValueError(point)
@@ -413,7 +403,15 @@ def injection_of(plain: Mapping[str, Any]) -> Injection:
             str(plain["text"]),
             int(plain["tokens"]),
             point,
-            items=items,
+            items=tuple(
+                InjectionItem(
+                    **{
+                        **{name: value for name, value in each.items() if name in names},
+                        "signs": tuple(map(str, each.get("signs", ()))),
+                    }
+                )
+                for each in plain.get("items", ())
+            ),
             receipt_id=str(plain.get("receipt_id", "")),
             source=str(plain.get("source", "")),
             agent=str(plain.get("agent", "")),

@@ -101,10 +101,9 @@ def subjects(finder: MemoryFinder, tasks: Tasks) -> list[Subject]:
 
 def decided(decisions: Decisions, message: str) -> list[InjectionLine]:
     """Return decisions and reasons of commits about a message, surest first."""
-    found = decisions.about(message[:_LONGEST_MESSAGE])
     return [
         with_line(InjectionItem(**each, signs=(f"id:{each['id']}",)), line)
-        for each in found
+        for each in decisions.about(message[:_LONGEST_MESSAGE])
         for line in (each.pop("line"),)
     ]
 
@@ -161,10 +160,9 @@ def _of_memory(tellable: Tellable) -> Subject:
             _words(" ".join(subject) or memory.content),
             line_of_memory(tellable, "it tells how such a task is done here"),
         )
-    why = "the message is about this unfinished work"
     state = tell_work_state(memory.data, memory.methodology).replace("\n", "; ")
     detail = one_line(state, 300) if memory.tier == "confirmed" or not state else quoted(state, 300)
-    line = line_of_memory(tellable, why)
+    line = line_of_memory(tellable, "the message is about this unfinished work")
     if detail and line.item is not None:
         line = with_line(line.item, f"{line.line} {detail}")
     files = map(str, memory.data.get("open_files", ()))

@@ -18,7 +18,7 @@ from smara.core.extract import one_line
 from smara.core.startup.record import dataclass, field, replace
 from smara.core.tool_names import shell_line
 from smara.messages.models import plain
-from smara.observations.models import Category, Note, Priority
+from smara.observations.models import Category, Note
 from smara.observations.offline.exchanges import ToolCall, form_answers, output_lines, path_of
 from smara.observations.offline.notes import (
     CUES,
@@ -224,9 +224,8 @@ def failure_note(
     details = [f"failing: {clip(name, 120)}" for name in failing[:5]]
     calls = [run.call for run in ([mended] if mended else []) + list(failed)]
     located = [each for each in failures if each.file]
-    priority: Priority = "high" if scene.mode in ("bug_fixing", "debugging") else "medium"
     return scene.note(
-        priority,
+        "high" if scene.mode in ("bug_fixing", "debugging") else "medium",
         "error" if mended is None else "fix",
         text,
         [*calls, *(changed or {}).values()],

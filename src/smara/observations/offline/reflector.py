@@ -90,8 +90,7 @@ def with_details(note: Note, most: int) -> Note:
     telling = [each for each in note.details if is_particular(each)] or list(note.details)
     if most or not note.text.endswith(":"):
         return replace(note, details=tuple(telling[:most]))
-    text = f"{note.text} {joined(telling, _TAKEN_OVER_CHARACTERS)}"
-    return replace(note, text=text, details=())
+    return replace(note, text=f"{note.text} {joined(telling, _TAKEN_OVER_CHARACTERS)}", details=())
 
 
 def shortened(note: Note) -> Note:
