@@ -16,21 +16,20 @@ from smara.core.startup.regex import re, regex
 from smara.messages.models import Message
 from smara.observations.models import Note
 from smara.observations.render import local
-
-_LABEL = regex(r"(?:date|day)\s*:?\s*", re.IGNORECASE)
-_REMARK = regex(r"\s[—–|-]\s|[:;]")
-_ASIDE = regex(r"[(\[][^()\[\]]{0,40}[)\]]")
+from smara.observations.reply.sections import CUES
 
 
 def parse_heading(line: str, near: Collection[date] = ()) -> date | None:
     """Parse the date of a heading line in any style."""
     if len(line) > 120:
         return None
-    bare = _ASIDE.sub(" ", line).strip(" \t#*_>-=:•|")
-    label = _LABEL.match(bare)
+    bare = CUES["aside"].sub(" ", line).strip(" \t#*_>-=:•|")
+    label = CUES["label of date"].match(bare)
     bare = bare[label.end() :].strip(" \t*_:") if label else bare
     # A labelled date may be followed by what the day was about.
-    return parse_day(bare, near) or (parse_day(_REMARK.split(bare)[0], near) if label else None)
+    return parse_day(bare, near) or (
+        parse_day(CUES["remark"].split(bare)[0], near) if label else None
+    )
 
 
 class When(NamedTuple):

@@ -11,12 +11,11 @@ from typing import Literal
 
 from smara.core.dates import parse_days
 from smara.core.escape import neutralize
-from smara.core.extract import word_set
 from smara.core.startup.record import dataclass, field
 from smara.core.startup.regex import re, regex
 from smara.observations.models import Category, Priority
 from smara.observations.reply.dates import When, parse_heading, take_time
-from smara.observations.reply.sections import unescaped
+from smara.observations.reply.sections import CUES, WORDS, unescaped
 
 _SUBJECTS = {
     "user": "user", "human": "user",
@@ -79,13 +78,6 @@ _PHRASES: dict[Category, str] = {
     "decision": r"\b(?:decided|chose|approved|rejected)\b",
     "blocker": r"\b(?:blocked (?:by|on)|waiting (?:for|on))\b",
 }  # fmt: skip
-_OVERLOOKED = word_set(
-    "the then also again later first now has have had is was are were will just still not"
-)
-_ASKED_TO = word_set("to for that not help again")
-_TOUCHES_TESTS = word_set("write wrote add create update extend run ran rerun reran execute")
-_WORD = regex(r"[\w'’-]+")
-_FAILED = regex(r"\bfailed(?::| with\b)", re.IGNORECASE)
 _LOOKED_AT = 400
 
 
@@ -121,12 +113,14 @@ _USER, _AGENT, _BEGINNING = (
     _table(_BEGINNINGS, is_inflected=False),
 )
 _ASK, _WANT = frozenset(_forms("ask")), frozenset(_forms("want"))
-_TESTING = frozenset(form for verb in _TOUCHES_TESTS for form in _forms(verb))
+_TESTING = frozenset(form for verb in WORDS["touches tests"] for form in _forms(verb))
 
 
 def subject_of(text: str) -> str | None:
     """Return who a line is about: ``user``, ``agent`` or None."""
-    name = next((word for word in _WORD.findall(text[:40].lower()) if word != "the"), "")
+    name = next(
+        (word for word in CUES["word of line"].findall(text[:40].lower()) if word != "the"), ""
+    )
     return _SUBJECTS.get(re.sub("['’]s$", "", name))
 
 
@@ -137,10 +131,12 @@ def category_of(text: str) -> Category:
     ('question', 'request')
     """
     head = text[:_LOOKED_AT].lstrip(" \"'*`")
-    words = _WORD.findall(head.lower())
+    words = CUES["word of line"].findall(head.lower())
     subject = subject_of(head)
     if subject is not None:
-        words = [word for word in words if word not in _OVERLOOKED and not word.endswith("ly")]
+        words = [
+            word for word in words if word not in WORDS["overlooked"] and not word.endswith("ly")
+        ]
         words = words[1:12]
     first = words[0] if words else ""
     is_testing = first in _TESTING and bool({"test", "tests"} & set(words[1:6]))
@@ -153,7 +149,7 @@ def category_of(text: str) -> Category:
     if subject == "user":
         rest = [word for word in words[1:] if word not in _SUBJECTS]
         if first in _ASK:
-            return "request" if rest and rest[0] in _ASKED_TO else "question"
+            return "request" if rest and rest[0] in WORDS["asked to"] else "question"
         is_order = len(words) > 1 and words[1] in _SUBJECTS and "to" in rest[:2]
         if is_order and (first == "told" or first in _WANT):
             return "request"
@@ -163,7 +159,7 @@ def category_of(text: str) -> Category:
     if words[:2] == ["not", "found"]:
         return "finding"
     category = "test" if is_testing else _BEGINNING.get(first) or phrase
-    return category or ("error" if _FAILED.search(head) else "note")
+    return category or ("error" if CUES["failed"].search(head) else "note")
 
 
 MOST_CHARACTERS = 10_000
@@ -184,23 +180,7 @@ _WORDS: dict[str, Priority] = {
 }
 
 _MARK = regex(f"([{''.join(_MARKS)}{_DONE}])[\ufe0e\ufe0f]?")
-_LEVEL = r"(high|critical|medium|med|low)(?:[ -]priority)?"
-_WORD_MARK = regex(rf"[\[(]{_LEVEL}[\])]\s?:?|{_LEVEL}:(?=\s)", re.IGNORECASE)
-_BULLET = regex(r"(?:[*+•◦▪‣·–—-]|\d{1,3}[.)])(?=\s|$)|[•◦▪‣]")
-_ARROW = regex(r"(?:->|→|⇒|=>|↳|➜|➔|└─{0,3})\s*")
 _EMPHASIS = regex(r"[*_]{1,3}(?=[\[(\d" + "".join(_MARKS) + _DONE + r"]|\s|$|:)")
-_BETWEEN = regex(r"[:–—|-](?=\s)|\s+")
-_BOLD = regex(r"(?<![\w/*])\*\*(?=[^\s*/])([^*\n]{1,400})(?<=[^\s/])\*\*(?![\w/*])")
-_MEANING = regex(
-    r"\s?[(\[]\s?(?:meaning|estimated?|est\.|referring to|refers "
-    r"to)(?:/estimated)?\s?:?\s([^()\[\]]{2,60})[)\]][. ]*$",
-    re.IGNORECASE,
-)
-_CITED = regex(
-    r"#(\d{1,9})(?:\s?[-–]\s?#?(\d{1,9}))?[:,]?(?=\s+(?:user|agent|assistant)\b|\s*[(\[])",
-    re.IGNORECASE,
-)
-_TOPIC = regex(r"#{1,6}\s.*|\*\*[^*]{1,200}\*\*:?|\*\*[^*]{1,200}:\*\*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,17 +215,17 @@ def read_line(line: str, days: Collection[date] = ()) -> ReplyLine:
         return ReplyLine("nothing")
     if (day := parse_heading(bare, days)) is not None:
         return ReplyLine("heading", day=day)
-    if _TOPIC.fullmatch(bare):
+    if CUES["topic"].fullmatch(bare):
         return ReplyLine("nothing")
     is_indented = line[: len(line) - len(line.lstrip(" \t>"))].expandtabs(4).count(" ") >= 2
-    bullet = _BULLET.match(bare)
+    bullet = CUES["bullet"].match(bare)
     rest = (bare[bullet.end() :] if bullet else bare).lstrip()
-    if arrow := _ARROW.match(rest):
+    if arrow := CUES["arrow"].match(rest):
         return ReplyLine("detail", cleaned(rest[arrow.end() :]))
     priority, is_done, when, rest = _read_head(rest)
     text = cleaned(rest).rstrip(f" {_DONE}\ufe0f")
     refers_to = meaning = None
-    if match := _MEANING.search(text):
+    if match := CUES["meaning"].search(text):
         span = parse_days(match[1], days)
         refers_to, meaning = (span.render(), None) if span else (None, match[1].strip())
         text = text[: match.start()].rstrip()
@@ -278,11 +258,11 @@ def _read_head(rest: str) -> tuple[Priority | None, bool, When, str]:
         if mark := _MARK.match(rest):
             is_done = is_done or mark[1] in _DONE
             priority = priority or _MARKS.get(mark[1])
-        elif mark := _WORD_MARK.match(rest):
+        elif mark := CUES["word mark"].match(rest):
             priority = priority or _WORDS[(mark[1] or mark[2]).lower()]
-        elif mark := _EMPHASIS.match(rest) or _BETWEEN.match(rest):
+        elif mark := _EMPHASIS.match(rest) or CUES["between marks"].match(rest):
             pass
-        elif when.seqs is None and (mark := _CITED.match(rest)):
+        elif when.seqs is None and (mark := CUES["cited messages"].match(rest)):
             first, last = int(mark[1]), int(mark[2] or mark[1])
             when = when._replace(seqs=(min(first, last), max(first, last)))
         else:
@@ -299,5 +279,5 @@ def _read_head(rest: str) -> tuple[Priority | None, bool, When, str]:
 
 def cleaned(text: str) -> str:
     """Return the words of a line without entities, bold marks and tags."""
-    plain = _BOLD.sub(r"\1", unescaped(text[:MOST_CHARACTERS]))
+    plain = CUES["bold"].sub(r"\1", unescaped(text[:MOST_CHARACTERS]))
     return neutralize(" ".join(plain.split())).strip()

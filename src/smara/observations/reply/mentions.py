@@ -8,31 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from smara.core.extract import word_set
-from smara.core.startup.regex import re, regex
-
-_EXTENSIONS = word_set("""
-    astro bash bat bzl c cc cfg cjs clj conf cpp cs css csv dart db diff env erb erl ex exs fish go gql gradle graphql
-    gz h heex hpp hs htm html ini ipynb java jpeg jpg js json jsonl jsx kt kts less lock log lua m md mdx mjs ml mm nix
-    parquet patch pdf php pl png prisma properties proto ps1 py pyi pyx r rake rb rs rst sass scala scm scss sh sol sql
-    sqlite svelte svg swift tar tf tfvars toml ts tsx txt vue wasm xlsx xml yaml yml zig zip zsh
-""")  # noqa: E501
-_WHOLE_NAMES = word_set("""
-    Dockerfile Makefile Jenkinsfile Procfile Gemfile Rakefile Vagrantfile LICENSE README CHANGELOG CODEOWNERS
-""")  # noqa: E501
-_NOT_FILES = word_set("""
-    node.js next.js nuxt.js vue.js react.js express.js nest.js three.js d3.js chart.js angular.js ember.js
-""")  # noqa: E501
-# Possessive: nothing is tried twice. A colon ends a path; what follows it may be a line.
-_CHUNK = regex(r"(?:\b[A-Za-z]:(?=[\\/]))?[\w./\\@~+-]++")
-_WORD = regex(r"[\w./@~+\\-]++(?::\d++(?:-\d++)?)?")
-_LINES = regex(
-    r"(?::|\blines?\s|\bL)(\d{1,6})(?:\s?[-–]\s?L?(\d{1,6})|(?!\s?[-–]\s?L?\d))(?!\d|\.\d|:\d)",
-    re.I,
-)
-_NUMBER = regex(r"(?<![\w.,@])\d++(?:[.,]\d++)*")
-_TIME_OR_DATE = regex(r"\d{4}-\d{2}-\d{2}(?:\.\.\d{4}-\d{2}-\d{2})?|\b\d{1,2}:\d{2}\b")
-_FOLDED = regex(r"[\W_]+")
+from smara.core.startup.regex import re
+from smara.observations.reply.sections import CUES, WORDS
 
 _MOST_FILES = 40
 _MOST_LINES = 60
@@ -53,10 +30,15 @@ def files_in(text: str) -> tuple[str, ...]:
     ('src/api/users.ts', 'README.md')
     """
     found: dict[str, None] = {}
-    for match in _CHUNK.finditer(text):
+    for match in CUES["chunk"].finditer(text):
         word = match[0].rstrip(".").lstrip("+")
         # Nearly every word of a text is no path; tell so without a look around it.
-        if "." not in word and "/" not in word and "\\" not in word and word not in _WHOLE_NAMES:
+        if (
+            "." not in word
+            and "/" not in word
+            and "\\" not in word
+            and word not in WORDS["whole names"]
+        ):
             continue
         before = text[match.start() - 1 : match.start()]
         if before != ":" and text[match.end() : match.end() + 1] != "(" and _is_file(word):
@@ -70,10 +52,14 @@ def _is_file(word: str) -> bool:
     if len(word) > 400 or "//" in word:
         return False
     name = re.split(r"[/\\]", word)[-1]
-    if name in _WHOLE_NAMES:
+    if name in WORDS["whole names"]:
         return True
     stem, dot, extension = name.rpartition(".")
-    if not dot or extension.lower() not in _EXTENSIONS or word.lower() in _NOT_FILES:
+    if (
+        not dot
+        or extension.lower() not in WORDS["extensions"]
+        or word.lower() in WORDS["not files"]
+    ):
         return (
             not dot
             and "/" in word
@@ -90,19 +76,19 @@ def lines_in(text: str) -> tuple[int, ...]:
     >>> lines_in("viewed auth.ts:45-60, then lines 7-9, at 10:30")
     (45, 60, 7, 9)
     """
-    ranges = _LINES.findall(_TIME_OR_DATE.sub(" ", text))
+    ranges = CUES["line numbers"].findall(CUES["time or date"].sub(" ", text))
     numbers = (int(end) for ends in ranges for end in ends if end)
     return tuple(dict.fromkeys(numbers))[:_MOST_LINES]
 
 
 def mentions_in(text: str) -> TextMentions:
     """Return the names and numbers of a text that can be checked."""
-    bare = _TIME_OR_DATE.sub(" ", text)
-    words = (word.strip("./@~+\\-") for word in _WORD.findall(bare))
+    bare = CUES["time or date"].sub(" ", text)
+    words = (word.strip("./@~+\\-") for word in CUES["word or place"].findall(bare))
     names = dict.fromkeys(
         word for word in words if len(fold(word)) >= _LEAST_NAME and _is_name(word)
     )
-    numbers = dict.fromkeys(plain_number(found) for found in _NUMBER.findall(bare))
+    numbers = dict.fromkeys(plain_number(found) for found in CUES["number"].findall(bare))
     return TextMentions(tuple(names), tuple(number for number in numbers if len(number) > 1))
 
 
@@ -130,7 +116,7 @@ def plain_number(written: str) -> str:
 
 def fold(text: str) -> str:
     """Return letters and digits alone: ``OAuth 2`` equals ``o_auth2``."""
-    return _FOLDED.sub("", text.casefold())
+    return CUES["folded"].sub("", text.casefold())
 
 
 class SourceText:

@@ -23,6 +23,7 @@ from smara.observations.reply.dates import Timeline, When
 from smara.observations.reply.lines import ReplyLine, category_of, cleaned, read_line
 from smara.observations.reply.mentions import files_in, fold, lines_in
 from smara.observations.reply.sections import (
+    CUES,
     CURRENT_TASK,
     FIELDS,
     OBSERVATIONS,
@@ -101,8 +102,6 @@ MOST_CHARACTERS = 100_000
 MOST_DEPTH = 32
 _NAME = regex(r"[a-z][a-z0-9-]{0,39}")
 _TAKEN = frozenset({"fields"})
-_FENCE = regex(r"\s*(?:```|~~~)[\w-]*\s*$", re.MULTILINE)
-_LAST_COMMA = regex(r",(?=\s{0,80}[}\]])")
 
 
 def check_extractor(extractor: Extractor) -> None:
@@ -127,12 +126,12 @@ def read_json(text: str) -> Any:
     """
     if len(text) > MOST_CHARACTERS:
         raise ValueError(f"it has {len(text):,} characters")
-    bare = _FENCE.sub("", text).strip()
+    bare = CUES["fence line"].sub("", text).strip()
     begin = min((at for at in (bare.find("{"), bare.find("[")) if at >= 0), default=-1)
     end = max(bare.rfind("}"), bare.rfind("]"))
     inner = bare[begin : end + 1] if 0 <= begin < end else ""
     # The last attempt may change a text that holds ",}", so it comes last.
-    for attempt in [bare, unescaped(bare), inner, _LAST_COMMA.sub("", inner)]:
+    for attempt in [bare, unescaped(bare), inner, CUES["last comma"].sub("", inner)]:
         try:
             return neutral(json.loads(attempt, parse_constant=no_constant))
         except (ValueError, RecursionError):
@@ -162,7 +161,6 @@ _MOST_DETAILS = 60
 _MOST_TASK_CHARACTERS = 2_000
 _MOST_TITLE_CHARACTERS = 100
 _NOTHING_SAID = frozenset({"", "none", "none.", "n/a", "null", "nothing", "(none)", "-"})
-_KNOWN_LINE = regex(r"^[*•-]\s+(?:\S{1,2}\s+)?(\(\d{2}:\d{2}\))\s+(.*)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +200,7 @@ def parse_reply(text: str, reading: ReplyContext) -> ObservationDraft:
             hint="no line in it had the form of an observation inside <observations>.",
         )
     # Each note once, and none that is there already with the same time and the same words.
-    earlier = (_KNOWN_LINE.match(line.strip()) for line in reading.known.splitlines())
+    earlier = (CUES["known line"].match(line.strip()) for line in reading.known.splitlines())
     seen = {(match[1], fold(match[2])) for match in earlier if match}
     notes: list[Note] = []
     for note in found:

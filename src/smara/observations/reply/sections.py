@@ -7,8 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from smara.core.extract import read_cues
 from smara.core.startup.record import dataclass, field
 from smara.core.startup.regex import re, regex
+
+CUES, WORDS = read_cues(__file__, "cues.txt")
+"""By what the parts of a reply are recognized: patterns, and sets of words."""
 
 OBSERVATIONS = "observations"
 CURRENT_TASK = "current-task"
@@ -25,20 +29,7 @@ _NAMES = {
     "observedfields": FIELDS, "modespecific": FIELDS,
 }  # fmt: skip
 
-_NAME = r"([A-Za-z][A-Za-z0-9_-]{2,60}|current task|suggested response|thread title)"
-_OPENING = regex(rf"[ \t>*#`_-]{{0,8}}<[ \t]?{_NAME}[ \t]?>(?:\*\*|`+)?", re.IGNORECASE)
-_CLOSING = regex(rf"[*`_]{{0,3}}<[ \t]?/[ \t]?{_NAME}[ \t]?>[*`_]{{0,3}}", re.IGNORECASE)
-_HEADING = regex(
-    rf"[ \t]{{0,3}}(?:#{{1,4}}[ \t]+|\*\*){_NAME}(?:\*\*)?:?(?:\*\*)?[ \t]*", re.IGNORECASE
-)
-_CODE_FENCE = regex(r"[ \t]*(?:```|~~~)[\w-]*[ \t]*")
-_THREAD_TAG = regex(r"</?thread(?:\s[^<>\n]{0,200})?>", re.IGNORECASE)
-_ALOUD = r"think(?:ing)?|reasoning|analysis|scratchpad"
-_THINKING = regex(rf"^[ \t]*<({_ALOUD})>|</(?:{_ALOUD})>[ \t]*$", re.IGNORECASE | re.MULTILINE)
-_LISTED = regex(r"\s*(?:[*•+-]|\d{1,3}[.)])\s+\S")
-_ESCAPED_TAG = regex(r"^[ \t]*&lt;\s?observations?\s?&gt;", re.IGNORECASE | re.MULTILINE)
 _LINE_ENDS = regex("\r\n|[\r\v\f\x85\u2028\u2029]")
-_ENTITY = regex(r"&(lt|gt|amp|quot|apos|nbsp|#\d{1,6}|#x[0-9a-fA-F]{1,5});")
 _MOST_ON_A_LINE = 8
 _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'", "nbsp": " "}
 
@@ -60,11 +51,11 @@ def split_reply(text: str, extractors: Iterable[str] = ()) -> Sections:
     """Split a reply into sections; join several of one name."""
     names = {**_NAMES, **{_key(f"observed-{name}"): f"observed-{name}" for name in extractors}}
     text = without_thinking(_LINE_ENDS.sub("\n", text))
-    if _ESCAPED_TAG.search(text):
+    if CUES["escaped tag"].search(text):
         text = unescaped(text)
     splitter = _Splitter(names)
-    for line in _THREAD_TAG.sub("", text).split("\n"):
-        if not _CODE_FENCE.fullmatch(line):
+    for line in CUES["thread tag"].sub("", text).split("\n"):
+        if not CUES["code fence"].fullmatch(line):
             splitter.read(line)
     splitter.found.unclosed = splitter.current
     return splitter.found
@@ -80,13 +71,13 @@ class _Splitter:
         self._closed_in_passing: str | None = None
 
     def read(self, line: str) -> None:
-        heading = _HEADING.fullmatch(line)
+        heading = CUES["section heading"].fullmatch(line)
         if heading and (name := self.names.get(_key(heading[1]))):
             self._enter(name)
             return
         is_start = True
         for _ in range(_MOST_ON_A_LINE):
-            opening = _OPENING.match(line)
+            opening = CUES["opening tag"].match(line)
             name = self.names.get(_key(opening[1])) if opening else None
             if opening is None or name is None:
                 break
@@ -104,7 +95,7 @@ class _Splitter:
             self._enter(None)
             self._closed_in_passing = section if before.strip() else None
             return
-        if self.current is None and self._closed_in_passing and _LISTED.match(line):
+        if self.current is None and self._closed_in_passing and CUES["listed"].match(line):
             # The line that seemed to end the section only spoke of its tag: the section goes on.
             self.current = self._closed_in_passing
         if line or is_start:
@@ -114,11 +105,11 @@ class _Splitter:
         """The closing tag of the current section, at the beginning or at the end of a line."""
         if self.current is None or "</" not in line.replace(" ", ""):
             return None
-        for closing in _CLOSING.finditer(line):
+        for closing in CUES["closing tag"].finditer(line):
             is_ours = self.names.get(_key(closing[1])) == self.current
             rest = line[closing.end() :].strip()
             if is_ours and (
-                not line[: closing.start()].strip() or not rest or _OPENING.match(rest)
+                not line[: closing.start()].strip() or not rest or CUES["opening tag"].match(rest)
             ):
                 return closing
         return None
@@ -142,7 +133,7 @@ def without_thinking(text: str) -> str:
     """
     spoken: list[str] = []
     at = depth = 0
-    for tag in _THINKING.finditer(text):
+    for tag in CUES["thinking"].finditer(text):
         if tag[1]:
             if depth == 0:
                 spoken.append(text[at : tag.start()])
@@ -165,7 +156,7 @@ def unescaped(text: str) -> str:
 
     ``&copy=2`` in an address stays.
     """
-    return _ENTITY.sub(_character, text)
+    return CUES["entity"].sub(_character, text)
 
 
 def _character(entity: re.Match[str]) -> str:
