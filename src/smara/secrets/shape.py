@@ -10,29 +10,13 @@ import re
 from collections import Counter
 from math import log2
 
+from smara.core.extract import read_cues
 from smara.secrets.rule import Rule
 
+CUES, WORDS = read_cues(__file__, "cues.txt")
+"""By what examples, references, code and words are recognized."""
+
 JUDGED_BYTES = 160
-_EXAMPLES_IN_FORMATS = (
-    "example",
-    "xxxxxx",
-    "your_",
-    "your-",
-    "yourkey",
-    "....",
-    "placeholder",
-    "****",
-    "redacted",
-)
-_FAMILIAR = re.compile(
-    r"(?i)passw(?:or)?[dt]|passphrase|passcode|wachtwoord|contrase|contrasinal|senha|kennwort|parol[ae]"
-    r"|heslo|jelsz|salasana|secrets?|tokens?|change|sample|foobar|test(?:ing)?|default|hidden|masked"
-    r"|abc(?:def)?[0-9]|my(?=[-_]|pass)"
-)
-_BESIDE_FAMILIAR = re.compile(
-    r"(?i)pass|user(?:name)?|admin|super|here|some|this|that|with|keys?|value|string|old|new|bad"
-    r"|good|wrong|one|two|the|not|for|is|it|my|me|an?|[0-9]*123[0-9]*"
-)
 _FEWEST_OTHER = 6
 """What has fewer letters and digits beside familiar words, and has one, is an example."""
 _CODE_STARTS = (
@@ -59,82 +43,12 @@ _CODE_STARTS = (
     ">",
     ":",
 )
-_WEAK_PASSWORDS = frozenset(
-    (
-        "pass", "password", "passwd", "secret", "token", "user", "username", "test", "admin",
-        "root", "postgres",
-        "mysql", "guest", "foobar", "pwd1", "pass1", "string", "none", "null", "true", "false",
-        "example",
-    )
-)  # fmt: skip
-# Names that speak about a secret without holding one. The pattern sees at most a few dozen
-# characters.
-_NAME_OF_A_FACT = re.compile(
-    r"(?:[_.-]|(?<=[a-z])(?=[A-Z]))(?i:ids?|sid|names?|types?|counts?|urls?|uri|path|file"
-    r"|filename|dir|hash|hashes|hashed|digest"
-    r"|len|length|size|max|min|limit|exp|expir\w*|ttl|regex|pattern|field|label|column|prefix"
-    r"|suffix|format|class|policy|version"
-    r"|arn|method|algorithm|index|position|usage|used|budget|hint|placeholder|errors?|message"
-    r"|status|at|date|time|timestamp"
-    r"|fingerprint|thumbprint|alias|region|zone|email|user|username|domain|host|port|enabled"
-    r"|required|address|color|env|var"
-    r"|reset|stdin|sha|commit|checksum|etag|uuid|public|pub|publickey)[\"'`\]*\\ \t]*(?:[:=,>(!]|$)"
-)
 _IDENTIFIERS = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*[(\[]?.*", re.DOTALL)
-_IDENTIFIER = re.compile(r"[A-Za-z_][\w.]*")
-_CALL = re.compile(r"[A-Za-z_][\w.]*[(=]")
-"""``dict(type=`` and ``port=@PORT``."""
 _RUN = re.compile(r"[A-Za-z0-9]+")
 _DIGIT = re.compile(r"[0-9]")
 _SPACE = re.compile(r"\s")
-_SWITCH = re.compile(r"(?<=[0-9])(?=[A-Za-z])|(?<=[A-Za-z])(?=[0-9])")
-# What no camel-case name has often: a single small letter between capitals, several capitals inside
-# a word.
-_UNWORDLY = re.compile(r"(?<=[A-Z])[a-z](?=[A-Z])|(?<=[a-z0-9])[A-Z]{2,}(?=[a-z0-9])")
-_UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
-_NAMES_THAT_ALLOW_UUID = re.compile(
-    r"(?i)secret|api[_ .-]?key|passw|access[_-]?token|auth[_-]?token|access[_-]?key"
-    r"|heroku|hubspot|kucoin|snyk|squarespace|message[_-]?bird|sendbird|codecov"
-)
-_EXAMPLE_IN_FORMAT = re.compile("|".join(map(re.escape, _EXAMPLES_IN_FORMATS)), re.IGNORECASE)
-_EXAMPLE = re.compile("|".join(map(re.escape, (
-    *_EXAMPLES_IN_FORMATS, "xxxx", "your", "insert", "replace", "dummy", "todo", "fake",
-    "undefined", "deadbeef", "0123456789", "abcdefgh", "changeme",
-    "change_me", "change-me", "123456", "87654321", "pa$$", "p@ss", "palavra-",
-))), re.IGNORECASE)  # fmt: skip
-_REFERENCE = re.compile(
-    r"[$][{(]|\{\{|\}\}|<%|#\{|://|=>|->|::|process[.]env|os[.]environ|getenv|%\("
-)
 _STRONG_SIGNS = frozenset("!@#$%^&*+=?~|;")
-_ENVIRONMENT_NAME = re.compile(r"[A-Z0-9_]+=\s*")
-_CONSTANT_NAME = re.compile(r"[A-Z0-9_]+[:=]\s*[\"']?")
-_CONSTANT_PASSED = re.compile(r"[A-Z0-9_]+[\"'],\s*[\"']")
-_PROPERTY = re.compile(r"(?:[\w-]+\.)*[\w-]+=")
-"""The name in a line of properties: ``spring.datasource.password=``."""
-_PLAIN = re.compile(r"[A-Za-z0-9]{6,}(?:[-_.][A-Za-z0-9]+)*|[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+){2,}")
-_PLAIN_IN_YAML = re.compile(r"[a-z0-9]{6,}|[a-z0-9]+(?:-[a-z0-9]+){2,}|[a-z]+(?:_[a-z]+){3,}")
-_OWN_WORDS = re.compile(r"(?i:(?:\b|[_-]|api)(?:key|token|auth))|[A-Z0-9]_[A-Z]")
-_WORDS_JOINED = re.compile(r"[a-z]{3,}(?:-[a-z]{3,}){3,}")
-_PHRASE = re.compile(r"[a-z]+(?:-[a-z]+){3,}|[a-z]+(?:_[a-z]+){3,}|[a-z]+(?:[.][a-z]+){3,}")
-_PLAIN_WORDS = frozenset(
-    (
-        "string", "strings", "secretstr", "optional", "required", "boolean", "integer", "number",
-        "unknown", "object", "bytes", "literal", "invalid", "missing", "incorrect", "expired",
-        "disabled", "enabled", "hashed", "encrypted", "plaintext", "plain", "basic", "digest",
-        "bearer", "custom", "nothing", "private", "public", "protected", "internal", "external",
-        "username", "email", "always", "never", "prompt",
-    )
-)  # fmt: skip
-"""What stands where a password is expected, and is its type or its state."""
-_PORTS = re.compile(r"[0-9:.]{1,5}|[0-9]+:[0-9]+|[0-9]+(?:[.][0-9]+)+(?:/[0-9]+)?")
-_OF_CODE = re.compile(
-    r"[/\\()<>{}\[\]\"'`$]|(?i:sha-?[0-9]|^(?:md|pkcs#?|hs|rs|es|aes|rsa|utf|iso|rfc|cve|base|http|ipv|oauth|pbkdf"
-    r"|argon|bcrypt|scrypt|x|ed|curve|python|py|win|v|ver|version)[-_]?[0-9])|^[\d.,:-]+\w{0,3}$"
-    r"|^\w*[_.][\w.-]*$"
-)
-"""What stands in code and its documents beside such words: calls, paths, algorithms, sizes."""
 _PAIRS = {")": "(", "]": "[", "}": "{", ">": "<"}
-_CUTS = re.compile(r"[<]|&(?=[\w.-]+=)|&amp;|,(?=[\w-]+=)")
 
 
 def entropy(value: str) -> float:
@@ -147,7 +61,7 @@ def trim(value: str, rule: Rule, is_quoted: bool) -> str:
     """Return a value without the punctuation that follows the secret."""
     if is_quoted or rule.shape == "format":
         return value
-    cut = _CUTS.search(value) if "<" in value or "&" in value or "," in value else None
+    cut = CUES["cuts"].search(value) if "<" in value or "&" in value or "," in value else None
     value = value[: cut.start()] if cut else value
     closing = ".,;:)]}>!?" if rule.shape in ("prose", "near") else ",;:)]}>"
     # A bracket that closes one inside the value belongs to it.
@@ -164,24 +78,24 @@ def is_secret(value: str, rule: Rule, name: str, is_quoted: bool, ends_line: boo
     `name` is the text before the value; `ends_line` says that nothing follows it in its line.
     """
     if rule.shape == "format":
-        return entropy(value) >= rule.min_entropy and not _EXAMPLE_IN_FORMAT.search(value)
+        return entropy(value) >= rule.min_entropy and not CUES["example in format"].search(value)
     if rule.shape == "random":
         return _is_random(value) and not _is_example(value)
     if rule.shape == "near":
         return _is_near_secret(value, rule, name)
     if rule.shape in ("url", "argument"):
         # `-p 8080:80`, and "the options -u and -p take"
-        is_other = _PORTS.fullmatch(value) or " and -" in name or " or -" in name
+        is_other = CUES["ports"].fullmatch(value) or " and -" in name or " or -" in name
         return (
             len(value) >= 4
             and not (rule.shape == "argument" and (is_other or _is_example(value)))
             and not _is_reference(value)
-            and value.lower() not in _WEAK_PASSWORDS
+            and value.lower() not in WORDS["weak passwords"]
             and len(set(value)) > 2
         )
     if rule.shape == "token" and not _is_random(value):  # most values end here, so it comes first
         return _is_plain_token(value, rule, name, is_quoted)
-    if _NAME_OF_A_FACT.search(name) and not rule.name.endswith("credential"):
+    if CUES["name of a fact"].search(name) and not rule.name.endswith("credential"):
         return False
     if _is_reference(value) or _is_example(value):
         return False
@@ -196,16 +110,16 @@ def is_secret(value: str, rule: Rule, name: str, is_quoted: bool, ends_line: boo
             return False
         is_deliberate = (
             (is_quoted and not is_passed)
-            or _ENVIRONMENT_NAME.search(name) is not None
+            or CUES["environment name"].search(name) is not None
             # A line of YAML; a parameter's type is followed by something.
             or (ends_line and name.rstrip(" \t").endswith((":", "\xef\xbc\x9a")))
-            or (ends_line and _PROPERTY.fullmatch(name) is not None)
-            or (ends_line and not _IDENTIFIER.fullmatch(value))
-            or (is_quoted and _CONSTANT_PASSED.fullmatch(name) is not None)
+            or (ends_line and CUES["property"].fullmatch(name) is not None)
+            or (ends_line and not CUES["identifier"].fullmatch(value))
+            or (is_quoted and CUES["constant passed"].fullmatch(name) is not None)
             or name.startswith(("-", "login"))
             or name.endswith(">")
             or rule.name in ("pgpass-line", "literal-password", "named-value")
-        ) and (is_quoted or not _CALL.match(value))
+        ) and (is_quoted or not CUES["call"].match(value))
         if _is_password(value, is_deliberate):
             return True
         # A line of YAML may be the declaration of a type: a value there is no name.
@@ -223,13 +137,15 @@ def is_secret(value: str, rule: Rule, name: str, is_quoted: bool, ends_line: boo
 def _is_token(value: str, name: str, is_quoted: bool) -> bool:
     if len(value) < 10 or _SPACE.search(value) or (not is_quoted and _is_call(value)):
         return False
-    if _UUID.fullmatch(value):
-        return _NAMES_THAT_ALLOW_UUID.search(name) is not None
-    is_deliberate = is_quoted or name.startswith("-") or _ENVIRONMENT_NAME.search(name) is not None
+    if CUES["uuid"].fullmatch(value):
+        return CUES["names that allow uuid"].search(name) is not None
+    is_deliberate = (
+        is_quoted or name.startswith("-") or CUES["environment name"].search(name) is not None
+    )
     if (
         not is_deliberate
-        and _IDENTIFIER.fullmatch(value)
-        and len(_SWITCH.findall(value)) + len(_UNWORDLY.findall(value)) < 3
+        and CUES["identifier"].fullmatch(value)
+        and len(CUES["switch"].findall(value)) + len(CUES["unwordly"].findall(value)) < 3
     ):
         return False  # a class or a variable with a number in its name: FTS5Tokenizer
     return _is_random(value) and entropy(value) >= (3.0 if len(value) >= 16 else 2.8)
@@ -244,7 +160,7 @@ def _is_password(value: str, is_deliberate: bool) -> bool:
         or ("{" in value and "}" in value)
         # A translation: who types a password of other letters has no keyboard for it elsewhere.
         or 2 * sum(sign > "\x7f" for sign in value) > len(value)
-        or _UUID.fullmatch(value)
+        or CUES["uuid"].fullmatch(value)
     ):
         return False
     has_letter = any(sign.isalpha() for sign in value)
@@ -252,16 +168,18 @@ def _is_password(value: str, is_deliberate: bool) -> bool:
     signs = sum(sign in _STRONG_SIGNS for sign in value)
     if is_deliberate:
         # Letters alone are a word, or a name, unless small and capital ones are mixed as in none.
-        is_mixed = has_digit or 0 < signs < len(value) / 2 or _UNWORDLY.search(value) is not None
+        is_mixed = (
+            has_digit or 0 < signs < len(value) / 2 or CUES["unwordly"].search(value) is not None
+        )
         return has_letter and is_mixed and (signs > 0 or len(value) >= 7)
-    return has_letter and has_digit and (signs > 0 or len(_SWITCH.findall(value)) >= 2)
+    return has_letter and has_digit and (signs > 0 or len(CUES["switch"].findall(value)) >= 2)
 
 
 def _is_plain(value: str, is_literal: bool) -> bool:
     """Words or digits alone, given to a password on purpose."""
     return (
-        (_PLAIN if is_literal else _PLAIN_IN_YAML).fullmatch(value) is not None
-        and value.lower() not in _PLAIN_WORDS | _WEAK_PASSWORDS
+        (CUES["plain"] if is_literal else CUES["plain in yaml"]).fullmatch(value) is not None
+        and value.lower() not in WORDS["plain words"] | WORDS["weak passwords"]
         and not (value.isupper() and "_" in value)
         and len(value) <= 64
     )
@@ -271,15 +189,15 @@ def _is_plain_token(value: str, rule: Rule, name: str, is_quoted: bool) -> bool:
     """Words or digits alone, given to a secret or a key, not to a token: that is often a word."""
     return (
         (rule.name in ("assigned-secret", "assigned-key") or name.isupper())
-        and (is_quoted or _CONSTANT_NAME.fullmatch(name) is not None)
+        and (is_quoted or CUES["constant name"].fullmatch(name) is not None)
         and (
             not name.rstrip("\"'`\\ \t\n").endswith((",", "("))
-            or _CONSTANT_PASSED.fullmatch(name) is not None
+            or CUES["constant passed"].fullmatch(name) is not None
         )
         and len(value) >= 8
         and (_is_plain(value, is_literal=True) or _is_password(value, is_deliberate=True))
-        and not _OWN_WORDS.search(value)
-        and not (_NAME_OF_A_FACT.search(name) or _is_reference(value) or _is_example(value))
+        and not CUES["own words"].search(value)
+        and not (CUES["name of a fact"].search(name) or _is_reference(value) or _is_example(value))
     )
 
 
@@ -288,44 +206,56 @@ def _is_prose_secret(value: str, name: str) -> bool:
         return True
     if name.lower().startswith("pass ") and ("=" in value or "_" in value):
         return False  # an argument that is passed
-    is_name = "_" in value and _IDENTIFIER.fullmatch(value) and not _PHRASE.fullmatch(value)
-    if len(value) < 6 or is_name or _CALL.match(value) or _is_call(value) or len(set(value)) < 4:
+    is_name = (
+        "_" in value and CUES["identifier"].fullmatch(value) and not CUES["phrase"].fullmatch(value)
+    )
+    if (
+        len(value) < 6
+        or is_name
+        or CUES["call"].match(value)
+        or _is_call(value)
+        or len(set(value)) < 4
+    ):
         return False
     digits = sum(sign.isdigit() for sign in value)
     signs = sum(sign in _STRONG_SIGNS for sign in value)
     has_letter = any(sign.isalpha() for sign in value)
     if has_letter and digits:
-        is_mixed = len(value) >= 8 and len(_SWITCH.findall(value)) >= 2
+        is_mixed = len(value) >= 8 and len(CUES["switch"].findall(value)) >= 2
         return signs > 0 or digits > 1 or is_mixed or value.endswith("!")
     return (
-        digits == len(value) or (has_letter and signs > 1) or _PHRASE.fullmatch(value) is not None
+        digits == len(value)
+        or (has_letter and signs > 1)
+        or CUES["phrase"].fullmatch(value) is not None
     )
 
 
 def _is_near_secret(value: str, rule: Rule, name: str) -> bool:
     """Judge a value that no sign ties to the word beside it: nothing else may look like it."""
     if (
-        (rule.name == "near-line" and _NAME_OF_A_FACT.search(name))
-        or _CALL.match(value)
-        or _UUID.fullmatch(value)
+        (rule.name == "near-line" and CUES["name of a fact"].search(name))
+        or CUES["call"].match(value)
+        or CUES["uuid"].fullmatch(value)
         or _is_reference(value)
         or _is_example(value)
     ):
         return False
     is_token = "." not in value and _is_token(value, "", is_quoted=False)
-    if is_token or _WORDS_JOINED.fullmatch(value):
+    if is_token or CUES["words joined"].fullmatch(value):
         return True
     is_spoken = rule.name in ("near-word", "near-line", "before-word", "user-pair")
     if value.isdigit():
         is_tied = not is_spoken or name.rstrip("\"'`* ").endswith((":", "="))
         return len(value) >= 7 and is_tied
-    digits, odd = len(_DIGIT.findall(value)), len(_UNWORDLY.findall(value))
+    digits, odd = len(_DIGIT.findall(value)), len(CUES["unwordly"].findall(value))
     signs = sum(sign in _STRONG_SIGNS for sign in value)
     is_mixed = digits + odd > 0 and digits + signs + odd > (len(value) < 8)
     if is_spoken:
         is_mixed = (len(value) >= 8 and (digits >= 2 or odd >= 2)) or (digits > 0 < signs)
     has_letter = any(map(str.isalpha, value))
-    return is_mixed and has_letter and 6 <= len(value) <= 64 and _OF_CODE.search(value) is None
+    return (
+        is_mixed and has_letter and 6 <= len(value) <= 64 and CUES["of code"].search(value) is None
+    )
 
 
 def _is_random(value: str) -> bool:
@@ -335,10 +265,10 @@ def _is_random(value: str) -> bool:
     short_runs = 0
     for run in _RUN.findall(value):
         size = len(run)
-        switches = len(_SWITCH.findall(run))
+        switches = len(CUES["switch"].findall(run))
         if size >= 8 and (
             switches >= max(2, size // 10)
-            or (size >= 16 and switches + len(_UNWORDLY.findall(run)) >= 3)
+            or (size >= 16 and switches + len(CUES["unwordly"].findall(run)) >= 3)
         ):
             return True
         if 4 <= size < 8 and switches >= 2:
@@ -350,7 +280,7 @@ def _is_reference(value: str) -> bool:
     return (
         # A password may begin with a sign, if what follows is like no name.
         (value.startswith(_CODE_STARTS) and not (value[0] in "!#=*-^&" and _is_random(value[1:])))
-        or _REFERENCE.search(value) is not None
+        or CUES["reference"].search(value) is not None
         or value.lower().startswith(
             ("sha1", "sha256", "sha384", "sha512", "md5", "h1:", "data:", "urn:", "arn:", "blake2")
         )
@@ -359,10 +289,10 @@ def _is_reference(value: str) -> bool:
 
 def _is_example(value: str) -> bool:
     """``xxxx``, ``my-secret``, ``test_password1``; ``hunter2secret`` says something of its own."""
-    if len(set(value.lower())) < 5 or _EXAMPLE.search(value):
+    if len(set(value.lower())) < 5 or CUES["example"].search(value):
         return True
-    other, familiar = _FAMILIAR.subn(" ", value)
-    own = _BESIDE_FAMILIAR.sub("", other) if familiar else value
+    other, familiar = CUES["familiar"].subn(" ", value)
+    own = CUES["beside familiar"].sub("", other) if familiar else value
     return familiar > 0 and sum(map(str.isalnum, own)) < _FEWEST_OTHER
 
 
