@@ -15,34 +15,8 @@ from smara.core.startup.record import dataclass
 from smara.core.startup.regex import re, regex
 from smara.knowledge.kinds import KINDS, subject_key
 from smara.knowledge.models import TypedMemory
-from smara.knowledge.statements import Statement, Word, overlap, parse_statement
+from smara.knowledge.statements import CUES, WORDS, Statement, Word, overlap, parse_statement
 
-_COUNTING_WORDS = (
-    "line step issue pr task ticket bug page chapter section phase part item number no test case "
-    "figure row column"
-    " attempt session day week sprint commit todo"
-)
-_SHARING_WORDS = (
-    "support includ contain work fail test handl accept break crash see find fix add has have "
-    "offer list cover run"
-    " target match need"
-)
-_ENUMERATORS = frozenset(_COUNTING_WORDS.split())
-_CHOOSING = frozenset(("use", "prefer", "choos", "pick", "adopt"))
-_NOT_ALONE = frozenset(_SHARING_WORDS.split())
-"""What a thing does with several at once: that it supports 3.12 does not mean that it stopped
-supporting 3.11.
-"""
-_PLACING = regex(
-    r"(?:lives? (?:in|at|under)|located (?:in|at)|defaults? to|runs? on|set to|named|called"
-    r"|stored (?:in|at)|kept in"
-    r"|deployed (?:to|on)|moved to|owned by|written in|built with|managed (?:by|with)|must be"
-    r"|should be|equals?"
-    r"|belongs? (?:in|to)|goes? (?:in|to)|expires? (?:in|after)|listens? on|points? to"
-    r"|=)\s*(?:the |an? )?[`\"']?$",
-    re.IGNORECASE,
-)
-_BEING = regex(r"\b(?:is|are)\s+(?:the |an? |now )?[`\"']?$", re.IGNORECASE)
 _THING = r"[`\"']?([\w./@+#-]+)[`\"']?"
 _CONTRAST = regex(
     rf"(?:,|\band|\bbut|\binstead of|\brather than)\s+(?:(?<=of )|(?<=than )|(?:not|never)\s+)"
@@ -62,14 +36,7 @@ _CHANGES = tuple(
         rf"\brather than {_THING}",
     )
 )
-_OPPOSITE_WORDS = (
-    "enabl/disabl enabled/disabled allow/forbid allow/deny allow/block requir/option "
-    "mandatori/option before/after"
-    " sync/async synchron/asynchron true/fals tab/space uppercas/lowercas includ/exclud "
-    "accept/reject"
-    " public/privat increas/decreas opt-in/opt-out ascend/descend manual/automat mutabl/immut"
-)
-_OPPOSITES = frozenset(frozenset(pair.split("/")) for pair in _OPPOSITE_WORDS.split())
+_OPPOSITES = frozenset(frozenset(pair.split("/")) for pair in WORDS["opposites"])
 
 Sign = Literal["denied", "changed", "replaced", "version", "stated"]
 
@@ -168,7 +135,7 @@ def _ruled_out(statement: Statement) -> frozenset[str]:
     found: set[str] = set()
     for match in _CONTRAST.finditer(statement.text):
         found.update(parse_statement(match[1]).content_set)
-    if not _CHOOSING.isdisjoint(statement.stems):
+    if not WORDS["choosing"].isdisjoint(statement.stems):
         for match in _OVER.finditer(statement.text):
             found.update(parse_statement(match[1]).content_set)
     return frozenset(found)
@@ -229,19 +196,23 @@ def _holds_one(
     is_counted = is_single and was[0].kind == now[0].kind == "number"
     if is_single and frozenset((was[0].stem, now[0].stem)) in _OPPOSITES:
         return "yes" if len(head) + len(tail) >= 2 else "no"
-    if head and head[-1].stem in _CHOOSING and tail:
+    if head and head[-1].stem in WORDS["choosing"] and tail:
         # The value stands right behind a verb of choosing.
         last = head[-1]
         between = new.text[last.at + len(last.text) : now[0].at].strip(" `\"'").lower()
         if between in ("", "the", "a", "an") and not is_counted:
             return "perhaps"
-    if len(head) < least_head or any(word.stem in _NOT_ALONE for word in head[-3:]):
+    if len(head) < least_head or any(word.stem in WORDS["not alone"] for word in head[-3:]):
         return "no"
     if is_counted:
-        return "no" if {head[-1].stem, head[-1].text.lower()} & _ENUMERATORS else "yes"
+        return "no" if {head[-1].stem, head[-1].text.lower()} & WORDS["enumerators"] else "yes"
     before = new.text[max(0, now[0].at - 40) : now[0].at]
     are_names = all(word.kind in ("name", "number") or word.is_proper for word in (*was, *now))
-    return "yes" if _PLACING.search(before) or (are_names and _BEING.search(before)) else "no"
+    return (
+        "yes"
+        if CUES["placing"].search(before) or (are_names and CUES["being"].search(before))
+        else "no"
+    )
 
 
 def _replaced(new: Statement, old: Statement, has_same_files: bool) -> Contradiction | None:

@@ -15,45 +15,10 @@ from smara.core.startup.regex import re, regex
 from smara.knowledge.kind import Cue, Form
 from smara.knowledge.kinds import KINDS
 from smara.knowledge.models import MemoryType
-
-COMMAND = regex(
-    r"(?:^|(?<=[\s$>;&|(]))(?:npm|npx|pnpm|yarn|bun|bunx|deno|node|uv|uvx|pip|pipx|poetry"
-    r"|python3?|pytest|tox|nox|"
-    r"make|just|"
-    r"task|cargo|rustc|go|gradle|\./[\w./-]+|mvn|docker|docker-compose|podman|kubectl|helm"
-    r"|terraform|git|gh|rake|"
-    r"bundle|"
-    r"rails|mix|composer|php|dotnet|swift|xcodebuild|flutter|dart|bazel|cmake|ctest|ruff|mypy"
-    r"|eslint|prettier|jest|"
-    r"vitest|playwright|tsc|turbo|nx|curl|ssh|psql|redis-cli|alembic|prisma|supabase|vercel|aws"
-    r"|gcloud|brew|apt|smara)"
-    r"(?=\s|$)",
-    re.MULTILINE,
-)
-_VERBS = (
-    "add|ask|avoid|be|break|call|catch|check|choose|clean|commit|consider|create|define|delete|document|do|explain|"
-    "favou?r|fix|follow|format|get|give|group|handle|implement|import|include|install|keep|leave|let|limit|link|"
-    "list|log|"
-    "look|make|mark|minimi[sz]e|name|open|order|place|plan|prefer|provide|put|read|refactor|remove|rename|return|reuse|"
-    "review|run|search|separate|set|show|sort|split|start|stick|stop|store|test|think|track|treat|try|update|use|"
-    "validate|verify|wrap|write|conform|answer|respond|skip|pass|build|deploy|generate|match|respect|tell|target|"
-    "mock|assert|"
-    "reset|flag|reserve|default|distinguish|fail|apply|aim|ensure|assume|convert|expose|declare|extract|inject|"
-    "require|stay"
-)
-IMPERATIVE = regex(
-    r"(?:[\w /+&.-]{1,30}: )?(?:please |just |simply |(?:when|if|before|after|for"
-    r"|in)\b[^,.]{3,90}, )?"
-    rf"(?:{_VERBS})\b",
-    re.IGNORECASE,
-)
-"""A statement that asks for something to be done, also behind a label or a condition."""
-
+from smara.knowledge.statements import CUES
 
 _FENCE = regex(r"(`{3,})[^\n]*\n(.*?)(?:\1|\Z)", re.DOTALL)
 _INLINE = regex(r"`([^`\n]*)`")
-_PATH = regex(r"[\w@.*{},/-]*/[\w@.*{},/-]*")
-_ERROR = regex(r"[\w.]*(?:Error|Exception)\b|E[A-Z]{4,}\b")
 _STEPS = regex(r"(?:^|[\s(])1[.)] .*(?:^|[\s(])2[.)] ", re.DOTALL | re.MULTILINE)
 _HEADING_SHARE = 0.6
 _HEADINGS_READ = 3
@@ -134,14 +99,16 @@ def type_of(
 
 def _forms(text: str, words: str, marks: Sequence[str]) -> set[Form]:
     """Return what the shape of a statement shows; it is an instruction or a description."""
-    forms: set[Form] = {"instruction" if IMPERATIVE.match(words) else "description"}
+    forms: set[Form] = {"instruction" if CUES["imperative"].match(words) else "description"}
     if "warning" in marks:
         forms.add("notice")
     # A command and its purpose: *Lint: `make lint`*.
     blocks = _FENCE.findall(text)
     is_short = len(_INLINE.sub(" ", text).split()) <= _MOST_WORDS_OF_A_COMMAND
-    if any(COMMAND.search(code) for _, code in blocks) or (
-        not blocks and is_short and any(COMMAND.match(code) for code in _INLINE.findall(text))
+    if any(CUES["command"].search(code) for _, code in blocks) or (
+        not blocks
+        and is_short
+        and any(CUES["command"].match(code) for code in _INLINE.findall(text))
     ):
         forms.add("command")
     return forms
@@ -149,4 +116,8 @@ def _forms(text: str, words: str, marks: Sequence[str]) -> set[Form]:
 
 def _masked(code: re.Match[str]) -> str:
     """Code says nothing of its kind by its words, but a path is a place, and an error an error."""
-    return code[0] if _PATH.fullmatch(code[1]) or _ERROR.match(code[1]) else "`code`"
+    return (
+        code[0]
+        if CUES["path"].fullmatch(code[1]) or CUES["error name"].match(code[1])
+        else "`code`"
+    )

@@ -11,38 +11,16 @@ from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
 
-from smara.core.startup.regex import re, regex
+from smara.core.extract import read_cues
+from smara.core.startup.regex import regex
 from smara.core.terms import cjk_run, expand, fold
 from smara.core.text import iter_words
 
 WordKind = Literal["word", "small", "name", "number", "negation"]
 
-_SMALL_WORDS = (
-    "nor a an the this that these those it its they them their there here i me my we us our you "
-    "your he she his her"
-    " is are was were be been being do does did doing have has had having will would shall should "
-    "may might must can"
-    " could ought need needs of at by for with about into through during to from up down in out "
-    "on off over under"
-    " upon per via within toward onto and or but so yet if because as until while than though "
-    "although since whether"
-    " then also just very really quite rather only even still now currently already actually "
-    "instead always ever"
-    " anymore again please when where which who what how why all any each some such both"
-)
-_DENYING_WORDS = (
-    "not no never none neither cannot without avoid don't dont doesn't doesnt didn't didnt isn't "
-    "isnt aren't arent"
-    " wasn't wasnt weren't werent won't wont wouldn't wouldnt can't cant couldn't couldnt "
-    "shouldn't shouldnt mustn't"
-    " mustnt hasn't hasnt haven't havent hadn't hadnt ain't aint nicht kein keine keinen nie "
-    "niemals pas jamais nunca"
-    " non"
-)
-_SMALL = frozenset(_SMALL_WORDS.split())
-_NEGATIONS = frozenset(_DENYING_WORDS.split())
-_FOREIGN_NEGATION = regex("[不没沒别別勿禁无無未]")
-_NUMBER = regex(r"v?\d[\d.,_:]*(?:[a-z]{1,3})?", re.IGNORECASE)
+CUES, WORDS = read_cues(__file__, "cues.txt")
+"""By what statements are compared and their types guessed: patterns, and sets of words."""
+
 _SENTENCE_END = frozenset(".!?:;\n")
 _INNER_CAPITAL = regex(r"[a-z0-9][A-Z]")
 
@@ -98,7 +76,7 @@ class Statement:
     def negations(self) -> int:
         """The number of negations."""
         return sum(word.kind == "negation" for word in self.words) + len(
-            _FOREIGN_NEGATION.findall(self.text)
+            CUES["foreign negation"].findall(self.text)
         )
 
     @cached_property
@@ -198,11 +176,11 @@ def _read_word(text: str, is_start: bool, is_quoted: bool) -> list[Word]:
     lower = folded.lower()
     if not folded.isascii() and cjk_run().search(folded):
         return [Word(text, term.text, "word") for term in expand(folded).terms]
-    if lower in _NEGATIONS:
+    if lower in WORDS["negations"]:
         return [Word(text, "not", "negation")]
-    if lower in _SMALL and not is_quoted:
+    if lower in WORDS["small"] and not is_quoted:
         return [Word(text, lower, "small")]
-    if _NUMBER.fullmatch(lower):
+    if CUES["number"].fullmatch(lower):
         return [Word(text, lower.lstrip("v").rstrip(".,:_"), "number")]
     if folded.isalpha() and not _INNER_CAPITAL.search(folded) and not is_quoted:
         return [
