@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from smara.core.escape import neutralize
-from smara.core.extract import read_cues, word_set
+from smara.core.extract import read_cues
 from smara.core.startup.regex import re, regex
 
 _OUTPUT_SAID = "output said: "
@@ -22,13 +22,13 @@ UNQUOTED = "not quoted"
 _LONGEST = 160
 _LONGEST_NAME = 64
 
-_, _CUES = read_cues(__file__, "error_words.txt")
-_SPOKEN, _TRIED, _DENYING = _CUES["spoken"], _CUES["tried"], _CUES["denying"]
-_SHELLS = _CUES["shells"]
+_CUES, _WORDS = read_cues(__file__, "error_words.txt")
+_SPOKEN, _TRIED, _DENYING = _WORDS["spoken"], _WORDS["tried"], _WORDS["denying"]
+_SHELLS = _WORDS["shells"]
 _AFTER: dict[str, frozenset[str]] = {
-    **dict.fromkeys(_CUES["verbs"], _DENYING),
-    **dict.fromkeys(_CUES["nouns"], _CUES["before nouns"] | _DENYING),
-    "required": _CUES["before required"],
+    **dict.fromkeys(_WORDS["verbs"], _DENYING),
+    **dict.fromkeys(_WORDS["nouns"], _WORDS["before nouns"] | _DENYING),
+    "required": _WORDS["before required"],
     "use": _DENYING | {"in"},
     "conflict": _DENYING | {"merge"},
 }
@@ -39,24 +39,7 @@ _DERIVED = regex(
     re.ASCII,
 )
 """Participles, nouns and adjectives, which no order begins with."""
-_CODE = regex(
-    r"(?:[A-Za-z_]\w{0,40}\.){0,5}[A-Z]\w{0,60}(?:Error|Exception|Warning|Fault|Interrupt|Exit|Failure"
-    r"|Timeout)|(?:error|warning)\[?[A-Z]{1,6}[-_]?\d{1,6}\]?|[A-Z]{1,6}[-_]?\d{2,6}|E[A-Z]{3,14}"
-    r"|ERR(?:_[A-Z0-9]{1,16}){1,6}|SIG[A-Z]{2,8}|ERR!|ERROR|FAIL(?:ED|URE)?|FATAL|[Ee]rror|[Ff]atal"
-    r"|[Pp]anic(?:ked)?|Traceback"
-)
-_GENERIC = regex(
-    r"(?:err(?:or|!)|fail(?:ed|ure)?|fatal|panic(?:ked)?|traceback)[:.]?", re.IGNORECASE
-)
-"""A code that says that something failed, not what."""
-_DANGLING = word_set("a an and as at by for from in of on or the to with")
-_SYSTEM_CALL = regex(r"[a-z]{2,12} E[A-Z]{3,14}[:,]?")
-"""How Node names what failed: ``connect ECONNREFUSED``."""
 _NAME = regex(r":?[A-Za-z_@~.$/][\w.@+$:/\\~-]*(?:\((?:\d+(?:,\d+)?)?\))?", re.ASCII)
-_SHAPED = regex(r"[._/:@\\\d-]|[a-z][A-Z]|\A[A-Z]{2,}\Z|\(\)\Z")
-_OPTION = regex(r"--?[A-Za-z][\w-]{0,40}")
-_NUMBER = regex(r"[(\[]?[-+]?\d[\d.,:x]{0,20}(?:ms|s|%|[KMG]i?B)?[)\]]?")
-_PIECE = regex(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _QUOTES = "'\"`‘’“”"
 _AROUND = _QUOTES + ",;:.()[]{}"
 _LABEL = regex(r"[a-z][\w.+-]{0,24}:", re.ASCII)
@@ -89,7 +72,11 @@ def error_quote(line: str) -> str:
     tokens = head[:_LONGEST].split(" ")
     for token, following in zip(tokens, [*tokens[1:], ""], strict=True):
         kind = _kind(token, [each.strip(_AROUND).lower() for each in taken[-2:]], kinds)
-        if not kind and kinds[-1] == "code" and _SYSTEM_CALL.fullmatch(f"{token} {following}"):
+        if (
+            not kind
+            and kinds[-1] == "code"
+            and _CUES["system call"].fullmatch(f"{token} {following}")
+        ):
             kind = "verb"
         is_name_again = kind == "name" and kinds[-1] == "name" and taken[-1][-1] not in ":,"
         if not kind or is_name_again or kinds.count("name") > _MOST_NAMES:
@@ -102,10 +89,10 @@ def error_quote(line: str) -> str:
         taken.append(token)
         kinds.append(kind)
     # A label of nothing, or a word that leads to what is not quoted.
-    while kinds[-1] in ("label", "sign") or (taken and taken[-1].lower() in _DANGLING):
+    while kinds[-1] in ("label", "sign") or (taken and taken[-1].lower() in _WORDS["dangling"]):
         del taken[-1], kinds[-1]
     sense = sum(
-        1 if _GENERIC.fullmatch(token) else _SENSE.get(kind, 0)
+        1 if _CUES["generic"].fullmatch(token) else _SENSE.get(kind, 0)
         for token, kind in zip(taken, kinds[1:], strict=True)
     )
     is_telling = sense >= _LEAST_SENSE
@@ -118,12 +105,20 @@ def _kind(token: str, before: list[str], kinds: list[str]) -> str:
     last = before[-1] if before else ""
     if not bare.strip(_SIGNS):
         return "sign"
-    if _CODE.fullmatch(core) or _CODE.fullmatch(core.strip("()[]{}")):
+    if _CUES["code"].fullmatch(core) or _CUES["code"].fullmatch(core.strip("()[]{}")):
         return "code"
-    if token in _SHELLS or _NUMBER.fullmatch(core) or _OPTION.fullmatch(core.strip("'\"`()=")):
+    if (
+        token in _SHELLS
+        or _CUES["number"].fullmatch(core)
+        or _CUES["option"].fullmatch(core.strip("'\"`()="))
+    ):
         return "number"
     # One label: the program that speaks, before anything else is said.
-    if _LABEL.fullmatch(token) and token not in _CUES["roles"] and not {"label", "word"} & {*kinds}:
+    if (
+        _LABEL.fullmatch(token)
+        and token not in _WORDS["roles"]
+        and not {"label", "word"} & {*kinds}
+    ):
         return "label"
     name = core.lstrip("([{")
     name = name if re.search(r"\w[(\[{]", name) else name.rstrip(")]}")
@@ -132,10 +127,14 @@ def _kind(token: str, before: list[str], kinds: list[str]) -> str:
     if bare in _AFTER and not is_quoted:
         is_tried = last == "to" and before[0] in _TRIED
         return "verb" if is_tried or last in _AFTER[bare] else ""
-    if not is_quoted and (bare in _CUES["failure"] or _DERIVED.fullmatch(bare)):
+    if not is_quoted and (bare in _WORDS["failure"] or _DERIVED.fullmatch(bare)):
         return "word"
     is_order = kinds[-1] == "label" and last in _SPOKEN | _AFTER.keys()
-    return "name" if not is_order and (is_quoted or _SHAPED.search(name)) and _is_name(name) else ""
+    return (
+        "name"
+        if not is_order and (is_quoted or _CUES["shaped"].search(name)) and _is_name(name)
+        else ""
+    )
 
 
 def _is_name(name: str) -> bool:
@@ -144,7 +143,7 @@ def _is_name(name: str) -> bool:
         return False
     spoken = 0
     for part in re.split(r"[/\\:]+", name):
-        pieces = [piece.lower() for piece in _PIECE.findall(part)]
+        pieces = [piece.lower() for piece in _CUES["piece"].findall(part)]
         spoken += len(_SPOKEN.intersection(pieces)) + (len(pieces) > 3 and pieces[0] in _SPOKEN)
         # Encoded text falls into many short pieces.
         if len(part) > _LONGEST_NAME or (len(part) > 15 and len(part) / len(pieces or part) < 3):

@@ -7,6 +7,7 @@ import posixpath
 from collections.abc import Iterable
 from functools import lru_cache
 
+from smara.actions.commands import CUES, WORDS
 from smara.core.git import find_repository
 from smara.core.paths import is_test_path
 from smara.core.startup.regex import re, regex
@@ -15,61 +16,7 @@ _REMEMBERED = 4_096
 """A session touches the same files again and again."""
 LONGEST_PATH = 145
 """Two paths fit into one key of a ledger."""
-_GENERIC = frozenset(
-    {
-        "src",
-        "lib",
-        "app",
-        "apps",
-        "packages",
-        "pkg",
-        "internal",
-        "crates",
-        "modules",
-        "source",
-        "cmd",
-    }
-)
-_CONFIG_NAMES = frozenset(
-    {
-        "package.json", "pyproject.toml", "setup.cfg", "setup.py", "cargo.toml", "go.mod",
-        "makefile", "dockerfile",
-        "docker-compose.yml", "docker-compose.yaml", "compose.yml", "compose.yaml", "tox.ini",
-        "pytest.ini", "mix.exs",
-        ".gitignore", ".dockerignore", ".env.example", "gemfile", "pom.xml", "build.gradle",
-        "build.gradle.kts",
-        "requirements.txt", "cmakelists.txt", ".eslintrc", ".prettierrc", "justfile", "procfile",
-        "manifest.json",
-    }
-)  # fmt: skip
-_MANIFESTS = frozenset(
-    {
-        "package.json", "pyproject.toml", "setup.cfg", "setup.py", "cargo.toml", "go.mod",
-        "mix.exs", "gemfile",
-        "pom.xml", "build.gradle", "build.gradle.kts", "requirements.txt", "composer.json",
-    }
-)  # fmt: skip
-_CONFIG = regex(
-    r"(?:^|/)(?:\.github/|\.gitlab-ci|\.circleci/|config/)|(?:^|/)(?:tsconfig|vite|webpack|jest"
-    r"|babel|rollup|eslint|"
-    r"tailwind|next|nuxt|playwright|vitest)[\w.-]*\.(?:json|[cm]?[jt]s)$|\.(?:toml|ini|cfg|conf)$"
-    r"|\.config\.[cm]?[jt]s$",
-    re.IGNORECASE,
-)
-_LOCK = regex(
-    r"(?:^|/)(?:package-lock\.json|yarn\.lock|pnpm-lock\.yaml|poetry\.lock|uv\.lock|cargo\.lock"
-    r"|go\.sum"
-    r"|mix\.lock|gemfile\.lock|composer\.lock)$",
-    re.IGNORECASE,
-)
 _DRIVE = regex(r"[A-Za-z]:(?:/|$)")
-_PROSE = regex(r"\.(?:md|rst|txt|adoc)$", re.IGNORECASE)
-_SOURCE = regex(
-    r"\.(?:py|pyi|[cm]?[jt]sx?|go|rs|java|kts?|c|cc|cpp|h|hpp|cs|rb|php|exs?|erl|swift|scala|clj"
-    r"|hs|ml|lua|sh|sql|vue"
-    r"|svelte|dart|zig|heex|html|css|scss|proto|graphql|tf)$",
-    re.IGNORECASE,
-)
 
 
 def rooted(path: str) -> str:
@@ -134,7 +81,7 @@ def module_of(path: str) -> str | None:
     folders = path.split("/")[:-1]
     if is_test(path):
         return "tests"
-    while folders and folders[0].lower() in _GENERIC:
+    while folders and folders[0].lower() in WORDS["generic folders"]:
         folders = folders[1:]
     return "/".join(folders[:2]) or None
 
@@ -152,7 +99,7 @@ def is_at_module(place: str, module: str) -> bool:
         list(filter(None, re.split(r"[/.]", each.casefold()))) for each in (place, module)
     )
     for names in (parts, inner):
-        while names and names[0] in _GENERIC:
+        while names and names[0] in WORDS["generic folders"]:
             del names[0]
     around, within = (f"/{'/'.join(names)}/" for names in (parts, inner))
     is_inside = bool(inner) and (within in around or within.startswith(around))
@@ -167,7 +114,9 @@ def modules_of(paths: Iterable[str]) -> tuple[str, ...]:
 @lru_cache(maxsize=_REMEMBERED)
 def is_config(path: str) -> bool:
     name = path.rsplit("/", 1)[-1].lower()
-    return not is_lock(path) and (name in _CONFIG_NAMES or bool(_CONFIG.search(path)))
+    return not is_lock(path) and (
+        name in WORDS["config names"] or bool(CUES["config path"].search(path))
+    )
 
 
 def is_manifest(path: str) -> bool:
@@ -175,7 +124,7 @@ def is_manifest(path: str) -> bool:
 
     It is changed for many reasons.
     """
-    return path.rsplit("/", 1)[-1].lower() in _MANIFESTS
+    return path.rsplit("/", 1)[-1].lower() in WORDS["manifests"]
 
 
 def is_lock(path: str) -> bool:
@@ -183,7 +132,7 @@ def is_lock(path: str) -> bool:
 
     It changes with another one by itself.
     """
-    return bool(_LOCK.search(path))
+    return bool(CUES["lock path"].search(path))
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -196,7 +145,7 @@ def is_test(path: str) -> bool:
 
 
 def is_prose(path: str) -> bool:
-    return bool(_PROSE.search(path))
+    return bool(CUES["prose path"].search(path))
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -205,7 +154,7 @@ def is_source(path: str) -> bool:
 
     No test, no configuration, no prose.
     """
-    return bool(_SOURCE.search(path)) and not is_test(path) and not is_config(path)
+    return bool(CUES["source path"].search(path)) and not is_test(path) and not is_config(path)
 
 
 def stem_of(path: str) -> str:

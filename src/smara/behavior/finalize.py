@@ -16,6 +16,7 @@ from time import thread_time
 from typing import Any, NamedTuple, Protocol, get_args
 
 from smara.behavior import work_state
+from smara.behavior.cues import CUES
 from smara.behavior.habits import RollingTables, SessionEnd
 from smara.behavior.methodology import NATIVE, Methodology, find_methodology
 from smara.behavior.models import Finalized, Outcome, Seen, SignalFinding, Verdict
@@ -97,9 +98,6 @@ _SCHEMA = list_schema(
         "statement": {"type": "string"},
         "class": {"type": "string", "enum": list(CLASSES)},
     }
-)
-_ORDER = regex(
-    r"^\s*(?:ignore|disregard|you must|always run|system:|assistant:)|</?\w+>", re.IGNORECASE
 )
 
 
@@ -188,7 +186,7 @@ def _better(composed: str, answer: object) -> str:
     is_whole = bool(line) and len(line) <= _LONGEST and all(name in line for name in names)
     is_short = len(re.findall(r"[.!?](?:\s|$)", line)) <= _SENTENCES
     is_new = set(_NAMED.findall(line)) <= set(names)
-    return line if is_whole and is_short and is_new and not _ORDER.search(line) else composed
+    return line if is_whole and is_short and is_new and not CUES["order"].search(line) else composed
 
 
 @dataclass(frozen=True, eq=False)

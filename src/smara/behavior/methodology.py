@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import Any, Literal, Protocol
 
+from smara.behavior.cues import CUES
 from smara.behavior.models import non_empty
 from smara.core.startup.record import dataclass, field
-from smara.core.startup.regex import re, regex
 from smara.errors import ConfigError, InvalidInputError, SmaraError
 from smara.knowledge.models import MemoryType, TypedMemory, WorkUnit
 
@@ -109,13 +109,6 @@ class PlainMethodology:
         return work_state(output)
 
 
-_DONE = regex(r"^\s*(?:[-*]\s*)?(?:\[[xX]\]|✅|✔|☒|DONE:?)\s+(.{3,300})$", re.MULTILINE)
-_OPEN = regex(r"^\s*(?:[-*]\s*)?(?:\[ \]|☐|⬜|TODO:?)\s+(.{3,300})$", re.MULTILINE)
-_NEXT = regex(
-    r"^\s*(?:\*\*)?(?:next(?: steps?)?|then|remaining)(?:\*\*)?\s*:(?:\*\*)?\s*(.{3,300})$",
-    re.MULTILINE | re.IGNORECASE,
-)
-_BRANCH = regex(r"\b(?:on branch|branch:)\s+([\w./-]{1,100})", re.IGNORECASE)
 _MOST = 20
 
 
@@ -125,10 +118,10 @@ def work_state(output: str) -> dict[str, Any]:
     >>> work_state("- [x] schema\\n- [ ] migration\\nNext: write the migration")
     {'done': ['schema'], 'remaining': ['migration'], 'next_step': 'write the migration'}
     """
-    following, branch = _NEXT.search(output), _BRANCH.search(output)
+    following, branch = CUES["next step"].search(output), CUES["branch"].search(output)
     found = non_empty(
-        done=[each.strip() for each in _DONE.findall(output)[:_MOST]],
-        remaining=[each.strip() for each in _OPEN.findall(output)[:_MOST]],
+        done=[each.strip() for each in CUES["item done"].findall(output)[:_MOST]],
+        remaining=[each.strip() for each in CUES["item open"].findall(output)[:_MOST]],
         next_step=following and following[1].strip(),
     )
     return {**found, "branch": branch[1]} if branch and found else found

@@ -12,6 +12,7 @@ from itertools import takewhile
 from typing import Any, NamedTuple
 
 from smara.actions.paths import is_config, is_prose, is_source, is_test, modules_of
+from smara.behavior.cues import CUES
 from smara.behavior.models import FindingVerdict, Kind, MemoryDraft, Outcome, Seen, SignalFinding
 from smara.behavior.outcome import SOUND
 from smara.behavior.scratchpad import Pad
@@ -19,12 +20,10 @@ from smara.behavior.signals.co_access import is_implied
 from smara.behavior.signals.registry import draft_of, signal_of
 from smara.behavior.signals.tool_sequence import own_runs
 from smara.core.startup.record import dataclass, replace
-from smara.core.startup.regex import re, regex
 from smara.core.text import find_words
 from smara.knowledge.gate import LEARNED_PER_SESSION, SessionType
 from smara.knowledge.models import LOCAL_TAINT, Evidence, MemoryType, NewMemory, WorkUnit
 
-_CHANGELOG = regex(r"(?:^|/)(?:changelog|changes|history|release[-_]?notes)[^/]*$", re.IGNORECASE)
 ALL: frozenset[str] = frozenset({"*"})
 
 
@@ -82,7 +81,8 @@ def type_of(pads: Sequence[Pad], stated: SessionType | None = None) -> tuple[Ses
             else "a review was asked for, and no code was changed",
         )
     if not sources and (
-        "changelog" in cues or (edited and all(_CHANGELOG.search(path) for path in edited))
+        "changelog" in cues
+        or (edited and all(CUES["changelog path"].search(path) for path in edited))
     ):
         return "changelog", "it was about a changelog"
     if not sources and any(pad.facts.accepted for pad in pads):

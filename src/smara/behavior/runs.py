@@ -22,7 +22,6 @@ from smara.behavior.cues import CUES
 from smara.behavior.ledger import ErrorEntry
 from smara.behavior.scratchpad import QUOTE, EventPlace, OpenFailure, Pad, quote
 from smara.core.events import HostEvent
-from smara.core.startup.regex import regex
 from smara.core.tool_triggers import looks_elsewhere
 from smara.secrets import redact
 
@@ -32,7 +31,6 @@ _FIX_STEPS = 12
 _OPEN_STEPS = 60
 _MOST_BETWEEN = 4
 _CHAIN = 5
-_PATHS = regex(r"[\w./@+-]+")
 _WORK = frozenset({"test", "check"})
 """Commands that take as long as their work takes; others wait for a person's leave, or for a
 network.
@@ -74,7 +72,7 @@ def record_run(pad: Pad, event: HostEvent, command: Command, failed: bool) -> No
     if command.has("review"):
         facts.reviewed = True
     if command.has("revert"):
-        words = set(_PATHS.findall(command.text))
+        words = set(CUES["path word"].findall(command.text))
         is_all = bool({".", "--hard"} & words) or "checkout ." in command.text
         for path, entry in list(pad.files):
             if entry.edits and (is_all or path in words or path.rsplit("/", 1)[-1] in words):
