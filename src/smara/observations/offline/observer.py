@@ -18,7 +18,6 @@ from smara.core.dates import zone_of
 from smara.core.startup.record import dataclass, field
 from smara.messages.models import Message
 from smara.observations.models import Note, ObservationDraft, ObserveRequest
-from smara.observations.offline.acts import sort
 from smara.observations.offline.calls import (
     Looks,
     Run,
@@ -50,7 +49,7 @@ from smara.observations.offline.notes import (
     clip,
     outline,
 )
-from smara.observations.offline.speech import Assistant, Person, Wish, announces
+from smara.observations.offline.speech import Assistant, Person, Wish, announces, sort
 
 _TITLE, _TASK = 60, 300
 _WAITING = "Waiting for the user."

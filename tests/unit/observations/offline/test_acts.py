@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from smara.observations.offline import notes
-from smara.observations.offline.acts import is_telling, replaced_by, sort
+from smara.observations.offline.speech import is_telling, replaced_by, sort
 
 
 @pytest.mark.parametrize(
