@@ -71,7 +71,9 @@ class Happening:
         return not self.has_failed and (self.tool in EDITS or bool(_SHELL_EDIT.search(line)))
 
     def edits(self, path: str) -> bool:
-        return self.is_edit and (self.path.endswith(path) or path in self.command)
+        # `cd web && sed -i … client.ts` edits web/client.ts.
+        moved = re.sub(r"\bcd (\S+) && (.*?)([\w.-]+)$", r"\2\1/\3", self.command)
+        return self.is_edit and (self.path.endswith(path) or path in self.command + moved)
 
     def runs(self, command: str) -> bool:
         """Whether a command, which may be shortened or joined of several, stands in this one."""

@@ -740,4 +740,4 @@ def test_a_session_without_an_edit_says_so_once(memory):
     for event in Script("s9").prompt("Why?").read("x.py").end().events:
         memory.behavior.observe(event)
     why = memory.behavior.finalize("s9").why
-    assert why == "no edit was seen"
+    assert why == "no edited file is known"

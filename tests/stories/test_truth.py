@@ -282,6 +282,76 @@ def test_what_is_told_of_a_session_is_what_its_events_show(stage, name):
     assert false_of_session(stage.world, "session-one-1234", " ".join(session["evidence"])) == []
 
 
+UNSHOWN: dict[str, tuple[Callable[[Play], Any], str, str]] = {
+    "a file outside of the project": (
+        lambda play: play.call("Edit", file_path="/home/me/other/x.py", old_string="a"),
+        "unknown",
+        "It edited",
+    ),
+    "a tool that is not known": (
+        lambda play: play.call("Patchify", file="x.py"),
+        "unknown",
+        "It edi",
+    ),
+    "a sub-agent that is not seen": (
+        lambda play: play.call("Task", prompt="edit it", subagent_type="coder"),
+        "unknown",
+        "It edited",
+    ),
+    "names that the shell makes": (
+        lambda play: play.run("for f in a.py b.py; do sed -i s/a/b/ $f.txt; done"),
+        "unknown",
+        "It edited",
+    ),
+    "a pattern of files": (
+        lambda play: play.run("find . -name '*.py' -exec sed -i s/a/b/ {} +"),
+        "unknown",
+        "It edited",
+    ),
+    "a file of the folder that a line has gone to": (
+        lambda play: play.run("cd web && sed -i s/a/b/ client.ts"),
+        "unknown",
+        "It edited `client.ts`",
+    ),
+    "a commit in another repository": (
+        lambda play: play.run(
+            "cd /tmp/other && git commit -am 'other'", "[main abc1234] other\n 1 file changed"
+        ).run("git -C ../more commit -am 'more'", "[main abc1235] more\n 1 file changed"),
+        "unknown",
+        "It committed",
+    ),
+    "tests whose failure is hidden": (
+        lambda play: play.edit("src/cart.py").run("pytest -q || true", "E  assert 1 == 2\n"),
+        "unknown",
+        "Tests ",
+    ),
+    "tests whose errors are behind a pipe": (
+        lambda play: play.edit("src/cart.py").run(
+            "pytest -q 2>&1 | tail -2", "ERROR tests/test_cart.py\n3 passed, 1 error in 0.12s"
+        ),
+        "failed",
+        "no failure shown",
+    ),
+    "a plan that was carried out unseen": (
+        lambda play: play.call("ExitPlanMode", plan="x").run(
+            "python gen.py && git commit -am 'feat: x'", "[main abc1234] feat: x\n 1 file changed"
+        ),
+        "unknown",
+        "no code was changed",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNSHOWN)
+def test_what_its_events_do_not_show_of_a_session_is_not_told(stage, name):
+    play, outcome, false = UNSHOWN[name]
+    play(Play(stage, "session-one-1234", ASK)).end()
+    (session,) = call("behavior", "sessions", "--json").data
+    assert false not in f"{stage.told()} {session['why']} {session['evidence']}"
+    assert false_statements(stage.world, stage.told()) == []
+    assert session["outcome"] == outcome
+
+
 @pytest.mark.parametrize(
     ("true", "false"),
     [

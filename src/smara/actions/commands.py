@@ -61,6 +61,8 @@ _MESSAGE = regex(
 _PURPOSES: tuple[Purpose, ...] = ("edit", "search", "read", "other", "review", "install")
 """The purposes that a program's pattern shows before its name is looked up."""
 
+_ENDS = regex(r"\|\|?|;|\n")
+"""Between commands of which the last alone says how the line ended."""
 _INSTALLED = regex(r"\b(?:install|add|i|get|dlx|npx|uvx)\s+([^\n|;&]+)", re.I)
 _OF_THE_MOMENT_LENGTH = 160
 _TOKEN = regex(r"[\w.@:/+-]+")
@@ -109,6 +111,16 @@ def read_command(line: object) -> Command | None:
         whole = "; ".join(" | ".join(programs) for programs in _split(bodiless))
     is_simple = len(changing) == 1 and not is_block and bodiless == text
     return Command(tuple(parts), main, whole[:LONGEST], is_simple=is_simple, is_piped=is_piped)
+
+
+def hides_exit(line: str, purpose: Purpose) -> bool:
+    """Return True if a line's exit code is not that of such a command.
+
+    >>> hides_exit("pytest || true", "test"), hides_exit("cd app; pytest", "test")
+    (True, False)
+    """
+    last = read_command(_ENDS.split(_without_documents(line).strip().rstrip(";"))[-1])
+    return last is None or not last.has(purpose)
 
 
 def _without_documents(line: str) -> str:

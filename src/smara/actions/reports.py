@@ -10,6 +10,13 @@ from smara.actions.failures import is_environment, telling_line
 from smara.actions.models import FailedTest, TestRun
 from smara.core.startup.regex import re, regex
 
+_NONE_BAD = regex(r"\b0 (?:failed|failing|failures?|errors?)\b", re.IGNORECASE)
+_RED_COUNT = regex(
+    r"\b[1-9]\d* (?:failed|failing|failures)\b|test result: FAILED|^FAIL\b|--- FAIL", re.MULTILINE
+)
+_BAD = regex(
+    rf"{_RED_COUNT.pattern}|\b[1-9]\d* (?:failure|errors?)\b|^FAILED\b|^ERROR\b", re.MULTILINE
+)
 _SUMMARY = 1_200
 """Where a test run says how it went: at its end."""
 
@@ -25,10 +32,17 @@ def has_run_tests(output: str) -> bool:
     return bool(CUES["red tests"].search(ends) or CUES["green tests"].search(ends))
 
 
-def are_tests_green(output: str, failed: bool) -> bool | None:
-    """Return True if tests were green; ``None`` when no test has run."""
+def are_tests_green(output: str, failed: bool, *, is_hidden: bool = False) -> bool | None:
+    """Return True if tests were green; ``None`` when no test has run.
+
+    Args:
+        is_hidden: Whether the exit code is that of another command: then the output must say it.
+    """
     ends = output[-_SUMMARY:]
     lowered = ends.lower()
+    if is_hidden and not failed:
+        is_red = _BAD.search(_NONE_BAD.sub("", ends))
+        return False if is_red else True if CUES["green tests"].search(ends) else None
     if (
         not failed
         and "fail" not in lowered
@@ -41,9 +55,7 @@ def are_tests_green(output: str, failed: bool) -> bool | None:
     if failed:
         is_red = has_run_tests(ends) or not is_environment(telling_line(ends))
         return False if is_red else None
-    zero = re.sub(r"\b0 (?:failed|failing|failures?|errors?)\b", "", ends, flags=re.IGNORECASE)
-    red = r"\b[1-9]\d* (?:failed|failing|failures)\b|test result: FAILED|^FAIL\b|--- FAIL"
-    if re.search(red, zero, re.MULTILINE):
+    if _RED_COUNT.search(_NONE_BAD.sub("", ends)):
         return False
     return True if CUES["green tests"].search(ends) or ends.strip() else None
 

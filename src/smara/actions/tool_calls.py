@@ -5,6 +5,7 @@ Agents read a file with Read, cat or sed -n: each becomes the same action.
 
 from __future__ import annotations
 
+import posixpath
 import shlex
 from functools import lru_cache
 
@@ -24,6 +25,9 @@ _WRITTEN = regex(
     r"(?:^|[;&\s])(?:cat|tee|echo|printf)\b[^|;&\n]*?>{1,2}\s*([\w./@+-]+)"
     r"|\btee\s+(?:-a\s+)?([\w./@+-]+)"
 )
+_MOVED = regex(r"(?:^|&&|[;|(\n])\s*(?:cd|pushd)\s+(\"[^\"]*\"|'[^']*'|[^\s;&|)]+)")
+_NO_NAME = regex(r"[*?$`<>(){}\[\];|&~]")
+"""What a shell makes other words of: no name of a file or folder."""
 _RANGE = regex(r"^['\"]?[\d,$p]+['\"]?$")
 _MOST_FILES = 20
 _REDACTED = 4_000
@@ -77,18 +81,36 @@ def _shell(event: HostEvent, root: str) -> list[Action]:
             found += [
                 Action("read", path) for path in paths[-3:] if path and ("." in path or "/" in path)
             ]
-    if _IN_PLACE.search(line):
+    if match := _IN_PLACE.search(line):
+        folder = folder_of(line[: match.start()], event.cwd)
         words = [word for word in _words(line) if "." in word and not word.startswith("s/")]
         found += [
             Action("edit", path)
             for word in words[-2:]
-            if (path := project_path(word, root, event.cwd))
+            if not _NO_NAME.search(word)
+            and (path := project_path(posixpath.join(folder, word), root, event.cwd))
         ]
     for match in _WRITTEN.finditer(line.split("\n", 1)[0]):
-        path = project_path(match[1] or match[2], root, event.cwd)
+        folder = folder_of(line[: match.start()], event.cwd)
+        path = project_path(posixpath.join(folder, match[1] or match[2]), root, event.cwd)
         if path and not path.startswith("dev/"):
             found.append(Action("edit", path))
     return found
+
+
+def folder_of(line: str, cwd: str) -> str:
+    """Return the folder a command line has gone to; empty if it cannot be read.
+
+    >>> folder_of("cd web && ", "/w/app"), folder_of("cd ../other; ", "/w/app"), folder_of("cd $X", "/w")
+    ('/w/app/web', '/w/other', '')
+    """  # noqa: E501
+    folder = cwd
+    for match in _MOVED.finditer(line):
+        name = match[1].strip("\"'")
+        if _NO_NAME.search(name):
+            return ""
+        folder = posixpath.normpath(posixpath.join(folder, name))
+    return folder
 
 
 @lru_cache(maxsize=256)

@@ -78,26 +78,28 @@ def type_of(pads: Sequence[Pad], stated: SessionType | None = None) -> tuple[Ses
             "pr_review",
             "a review was submitted"
             if reviewed
-            else "a review was asked for, and no code was changed",
+            else "a review was asked for, and no edit of code was seen",
         )
     if not sources and (
         "changelog" in cues
         or (edited and all(CUES["changelog path"].search(path) for path in edited))
     ):
         return "changelog", "it was about a changelog"
-    if not sources and any(pad.facts.accepted for pad in pads):
-        return "spec", "a plan was accepted, and no code was changed"
+    # A commit without a known edit: the plan was carried out by what is not seen.
+    has_plan = any(pad.facts.accepted for pad in pads) and not any(pad.commits for pad in pads)
+    if not sources and has_plan:
+        return "spec", "a plan was accepted, and no edit of code was seen"
     if not sources and "spec" in cues and all(map(is_prose, edited)):
-        return "spec", "a specification was asked for, and no code was changed"
+        return "spec", "a specification was asked for, and no edit of code was seen"
     if not sources and "roadmap" in cues:
-        return "roadmap", "a roadmap was asked for, and no code was changed"
+        return "roadmap", "a roadmap was asked for, and no edit of code was seen"
     if edited:
         noun = "file was" if len(edited) == 1 else "files were"
         return "build", f"{len(edited)} {noun} edited"
     steps, runs = sum(pad.step for pad in pads), sum(pad.facts.runs for pad in pads)
     if runs and runs >= steps / 2:
-        return "terminal", f"no edit was seen, and {runs} of {steps} tool calls were commands"
-    return "insights", "no edit was seen"
+        return "terminal", f"no edited file is known, and {runs} of {steps} tool calls were commands"
+    return "insights", "no edited file is known"
 
 
 _PROVABLE = ("build", "spec")

@@ -62,6 +62,11 @@ _CUES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ),
     )
 )
+_HARMLESS = frozenset(
+    {"Read", "Grep", "Glob", "WebFetch", "WebSearch", "Bash", "Skill", "ToolSearch"}
+    | {"AskUserQuestion", "EnterPlanMode", "BashOutput", "KillShell", "TaskOutput", "TaskList"}
+)
+"""Tools that edit no file when nothing is read from their call."""
 _SPOKEN = frozenset({"reasoning", "step", "turn_end", "subagent_stop", "tool_pre", "tool_post"})
 
 
@@ -110,7 +115,10 @@ def _tool(pad: Pad, event: HostEvent) -> None:
     failed = has_failed(event)
     facts.failures += failed
     output = event.error or event.tool_output
-    for action in actions_of(event, facts.root):
+    actions = actions_of(event, facts.root)
+    # A file outside of the project, a sub-agent or an unknown tool: it may have edited something.
+    facts.changing_runs += not (failed or actions or event.tool in _HARMLESS)
+    for action in actions:
         if action.command is not None:
             runs.record_run(pad, event, action.command, failed=failed)
         elif action.verb == "mcp":

@@ -16,12 +16,14 @@ from smara.actions.failures import (
     telling_line,
 )
 from smara.actions.models import LOOKING, Command
-from smara.actions.paths import stem_of
+from smara.actions.paths import rooted, stem_of
 from smara.actions.reports import are_tests_green, count_tests, failed_tests, has_run_tests
+from smara.actions.tool_calls import folder_of
 from smara.behavior.cues import CUES
 from smara.behavior.ledger import ErrorEntry
 from smara.behavior.scratchpad import QUOTE, EventPlace, OpenFailure, Pad, quote
 from smara.core.events import HostEvent
+from smara.core.startup.regex import regex
 from smara.core.tool_triggers import looks_elsewhere
 from smara.secrets import redact
 
@@ -31,6 +33,7 @@ _FIX_STEPS = 12
 _OPEN_STEPS = 60
 _MOST_BETWEEN = 4
 _CHAIN = 5
+_COMMIT_AT = regex(r"\bgit\s+(?:-C\s+(\"[^\"]*\"|'[^']*'|\S+)\s+)?[^|;&\n]{0,80}?\bcommit\b")
 _WORK = frozenset({"test", "check"})
 """Commands that take as long as their work takes; others wait for a person's leave, or for a
 network.
@@ -67,7 +70,7 @@ def record_run(pad: Pad, event: HostEvent, command: Command, failed: bool) -> No
             facts.edit = facts.code_edit = EventPlace(event.at_ms, pad.step)
         if CUES["drops"].match(part.text):
             _drop_commits(pad)
-        if part.purpose == "commit":
+        if part.purpose == "commit" and _is_here(pad, event):
             _record_commit(pad, event, is_amended="--amend" in part.text)
     if command.has("review"):
         facts.reviewed = True
@@ -189,7 +192,8 @@ def _record_tests(
     pad: Pad, event: HostEvent, command: Command, *, output: str, failed: bool
 ) -> None:
     facts = pad.facts
-    is_green = are_tests_green(output, failed)
+    is_hidden = commands.hides_exit(str(event.tool_input.get("command", "")), "test")
+    is_green = are_tests_green(output, failed, is_hidden=is_hidden)
     if is_green is None:
         return
     facts.test_runs += 1
@@ -234,6 +238,19 @@ def _drop_commits(pad: Pad, newest: int | None = None) -> None:
     """Note that the newest commits, or all, were replaced or taken back."""
     for _, entry in [each for each in pad.commits if each[1].at_ms][-(newest or 0) :]:
         entry.at_ms = 0
+
+
+def _is_here(pad: Pad, event: HostEvent) -> bool:
+    """Return False if a commit was made in a folder outside of the session's repository."""
+    line = str(event.tool_input.get("command", ""))
+    found = _COMMIT_AT.search(line)
+    if found is None:
+        return True
+    folder = folder_of(line[: found.start()], event.cwd)
+    if found[1]:
+        folder = folder_of(f"cd {found[1]}", folder)
+    root = pad.facts.root.rstrip("/")
+    return not (folder and root) or f"{rooted(folder)}/".startswith(f"{rooted(root)}/")
 
 
 def _record_commit(pad: Pad, event: HostEvent, is_amended: bool) -> None:
