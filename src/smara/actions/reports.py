@@ -17,6 +17,11 @@ _RED_COUNT = regex(
 _BAD = regex(
     rf"{_RED_COUNT.pattern}|\b[1-9]\d* (?:failure|errors?)\b|^FAILED\b|^ERROR\b", re.MULTILINE
 )
+_NO_TESTS = regex(
+    r"no tests? (?:ran|found|collected|specified)|collected 0 items|\b\d+ tests? collected\b"
+    r"|^[=\s]*\d+ (?:skipped|deselected)\b|running in (?:the )?background",
+    re.IGNORECASE | re.MULTILINE,
+)
 _SUMMARY = 1_200
 """Where a test run says how it went: at its end."""
 
@@ -40,6 +45,8 @@ def are_tests_green(output: str, failed: bool, *, is_hidden: bool = False) -> bo
     """
     ends = output[-_SUMMARY:]
     lowered = ends.lower()
+    if not failed and _NO_TESTS.search(ends) and not CUES["tests ran"].search(ends):
+        return None
     if is_hidden and not failed:
         is_red = _BAD.search(_NONE_BAD.sub("", ends))
         return False if is_red else True if CUES["green tests"].search(ends) else None

@@ -98,7 +98,10 @@ def type_of(pads: Sequence[Pad], stated: SessionType | None = None) -> tuple[Ses
         return "build", f"{len(edited)} {noun} edited"
     steps, runs = sum(pad.step for pad in pads), sum(pad.facts.runs for pad in pads)
     if runs and runs >= steps / 2:
-        return "terminal", f"no edited file is known, and {runs} of {steps} tool calls were commands"
+        return (
+            "terminal",
+            f"no edited file is known, and {runs} of {steps} tool calls were commands",
+        )
     return "insights", "no edited file is known"
 
 

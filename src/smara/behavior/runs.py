@@ -23,7 +23,7 @@ from smara.behavior.cues import CUES
 from smara.behavior.ledger import ErrorEntry
 from smara.behavior.scratchpad import QUOTE, EventPlace, OpenFailure, Pad, quote
 from smara.core.events import HostEvent
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.core.tool_triggers import looks_elsewhere
 from smara.secrets import redact
 
@@ -34,6 +34,7 @@ _OPEN_STEPS = 60
 _MOST_BETWEEN = 4
 _CHAIN = 5
 _COMMIT_AT = regex(r"\bgit\s+(?:-C\s+(\"[^\"]*\"|'[^']*'|\S+)\s+)?[^|;&\n]{0,80}?\bcommit\b")
+_WORDED = regex(r"\scommit\b.*\s(?:-\w*m|--message)\b", re.DOTALL)
 _WORK = frozenset({"test", "check"})
 """Commands that take as long as their work takes; others wait for a person's leave, or for a
 network.
@@ -258,12 +259,15 @@ def _record_commit(pad: Pad, event: HostEvent, is_amended: bool) -> None:
     facts.commit = EventPlace(event.at_ms, pad.step)
     if is_amended:
         _drop_commits(pad, newest=1)
-    commit = read_commit(str(event.tool_input.get("command") or ""), event.tool_output)
+    line = str(event.tool_input.get("command") or "")
+    commit = read_commit(line, event.tool_output)
     if not commit.sha:
         return
     facts.branch = quote(commit.branch, 100)
     entry = pad.commits.count(commit.sha, pad.step)
-    message = (commit.message or commit.subject).replace("\\n", "\n")
+    # The subject that git prints of a file or a merge may have been written by anyone.
+    subject = commit.subject if _WORDED.search(line) else ""
+    message = (commit.message or subject).replace("\\n", "\n")
     entry.message = quote(message.replace("\n", " ¶ "), 3 * QUOTE)
     entry.files = pad.edited_files(facts.commit_step)[:12]
     entry.at_ms = event.at_ms
