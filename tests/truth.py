@@ -418,6 +418,10 @@ LINE_SHAPES = (
     shape(r"</?smara-memory>|What earlier sessions of this project left behind: .*", _always),
     shape(r"Noted in earlier sessions, not confirmed by a person:", _always),
     shape(
+        r"A person confirmed more than stands here: .*",
+        lambda world: sum(bool(row["is_verified"]) for row in world.memories.values()) > 1,
+    ),
+    shape(
         r"(?P<number>\d+) noted memor(?:y waits|ies wait) for a person's review .*",
         lambda world, number: int(number) == world.to_review,
     ),

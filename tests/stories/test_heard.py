@@ -169,3 +169,16 @@ def test_age_lowers_the_place_of_what_a_person_taught(memory, clock):
     taught(memory.memories, "Here coupons never stack", files=["src/auth.py"])
     told = at_file(memory, "s1", "src/auth.py")
     assert told.index("coupons never stack") < told.index("carts expire")
+
+
+def test_a_start_that_cannot_hold_all_that_a_person_taught_says_so(memory):
+    for number in range(28):
+        memory.memories.remember(
+            f"Service alpha{number} listens on port {4000 + number} of zone {number}", type="gotcha"
+        )
+    assert "A person confirmed more" not in memory.moments.preview().text
+    memory.memories.remember("Never push to main without asking Ana first", type="preference")
+    told = memory.moments.preview().text
+    assert "A person confirmed more than stands here: `smara memories list`" in told
+    assert told.count("- ") == 28
+    assert "asking Ana" in told

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from smara.behavior.store import BehaviorStore
 from smara.context.models import BUDGETS, InjectionItem, PointBudget
-from smara.context.moments.candidates import MemoryFinder, choose
+from smara.context.moments.candidates import MemoryCandidate, MemoryFinder, choose
 from smara.context.moments.draft import (
     SAID,
     UNCONFIRMED,
@@ -265,6 +265,9 @@ HEAD = (
 )
 
 
+MORE_CONFIRMED = "A person confirmed more than stands here: `smara memories list` has all of it."
+
+
 class StartRequest(NamedTuple):
     """The session that a pack is for, and what it was told."""
 
@@ -323,7 +326,11 @@ def start_draft(
     room = request.budget.tokens - sum(cost_of(line, BUDGETS["start"]) for line in around)
     memories: list[InjectionLine] = []
     title = ""
-    for each in choose(candidates, max(0, room)):
+    chosen = choose(candidates, max(0, room))
+    is_more = _confirmed(candidates) > _confirmed(chosen)
+    if is_more:
+        chosen = choose(candidates, max(0, room - cost_of(MORE_CONFIRMED, BUDGETS["start"])))
+    for each in chosen:
         memory = each.tellable.memory
         unconfirmed = SAID if memory.source == "said" else UNCONFIRMED
         heading = KINDS[memory.type].title if memory.tier == "confirmed" else unconfirmed
@@ -338,4 +345,10 @@ def start_draft(
     if not memories and not volatile:
         return None
     deadline.check()
-    return make_draft([InjectionLine(HEAD), *memories, *volatile, *review], request.budget)
+    # Without the second line, what a person taught would be silent without a word of it.
+    head = [InjectionLine(HEAD), *([InjectionLine(MORE_CONFIRMED)] if is_more else [])]
+    return make_draft([*head, *memories, *volatile, *review], request.budget)
+
+
+def _confirmed(candidates: Sequence[MemoryCandidate]) -> int:
+    return sum(each.tellable.memory.tier == "confirmed" for each in candidates)
