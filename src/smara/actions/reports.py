@@ -10,18 +10,6 @@ from smara.actions.failures import is_environment, telling_line
 from smara.actions.models import FailedTest, TestRun
 from smara.core.startup.regex import re, regex
 
-_NONE_BAD = regex(r"\b0 (?:failed|failing|failures?|errors?)\b", re.IGNORECASE)
-_RED_COUNT = regex(
-    r"\b[1-9]\d* (?:failed|failing|failures)\b|test result: FAILED|^FAIL\b|--- FAIL", re.MULTILINE
-)
-_BAD = regex(
-    rf"{_RED_COUNT.pattern}|\b[1-9]\d* (?:failure|errors?)\b|^FAILED\b|^ERROR\b", re.MULTILINE
-)
-_NO_TESTS = regex(
-    r"no tests? (?:ran|found|collected|specified)|collected 0 items|\b\d+ tests? collected\b"
-    r"|^[=\s]*\d+ (?:skipped|deselected)\b|running in (?:the )?background",
-    re.IGNORECASE | re.MULTILINE,
-)
 _SUMMARY = 1_200
 """Where a test run says how it went: at its end."""
 
@@ -44,27 +32,15 @@ def are_tests_green(output: str, failed: bool, *, is_hidden: bool = False) -> bo
         is_hidden: Whether the exit code is that of another command: then the output must say it.
     """
     ends = output[-_SUMMARY:]
-    lowered = ends.lower()
-    if not failed and _NO_TESTS.search(ends) and not CUES["tests ran"].search(ends):
-        return None
-    if is_hidden and not failed:
-        is_red = _BAD.search(_NONE_BAD.sub("", ends))
-        return False if is_red else True if CUES["green tests"].search(ends) else None
-    if (
-        not failed
-        and "fail" not in lowered
-        and "no tests" not in lowered
-        and "collected 0" not in lowered
-    ):
-        return True if lowered.strip() else None
-    if CUES["no tests"].search(ends):
+    if CUES["no tests"].search(ends) and not CUES["tests ran"].search(ends):
         return None
     if failed:
         is_red = has_run_tests(ends) or not is_environment(telling_line(ends))
         return False if is_red else None
-    if _RED_COUNT.search(_NONE_BAD.sub("", ends)):
+    red = CUES["bad tests" if is_hidden else "red count"]
+    if red.search(CUES["none bad"].sub("", ends)):
         return False
-    return True if CUES["green tests"].search(ends) or ends.strip() else None
+    return True if (CUES["green tests"].search(ends) if is_hidden else ends.strip()) else None
 
 
 _MOST = 12

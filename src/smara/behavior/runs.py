@@ -245,10 +245,8 @@ def _is_here(pad: Pad, event: HostEvent) -> bool:
     """Return False if a commit was made in a folder outside of the session's repository."""
     line = str(event.tool_input.get("command", ""))
     found = _COMMIT_AT.search(line)
-    if found is None:
-        return True
-    folder = folder_of(line[: found.start()], event.cwd)
-    if found[1]:
+    folder = folder_of(line[: found.start()], event.cwd) if found else ""
+    if found and found[1]:
         folder = folder_of(f"cd {found[1]}", folder)
     root = pad.facts.root.rstrip("/")
     return not (folder and root) or f"{rooted(folder)}/".startswith(f"{rooted(root)}/")

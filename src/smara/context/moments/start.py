@@ -326,9 +326,10 @@ def start_draft(
     room = request.budget.tokens - sum(cost_of(line, BUDGETS["start"]) for line in around)
     memories: list[InjectionLine] = []
     title = ""
-    chosen = choose(candidates, max(0, room))
-    is_more = _confirmed(candidates) > _confirmed(chosen)
-    if is_more:
+    more, chosen = [], choose(candidates, max(0, room))
+    if _confirmed(candidates) > _confirmed(chosen):
+        # Without this line, what a person taught would be silent without a word of it.
+        more = [InjectionLine(MORE_CONFIRMED)]
         chosen = choose(candidates, max(0, room - cost_of(MORE_CONFIRMED, BUDGETS["start"])))
     for each in chosen:
         memory = each.tellable.memory
@@ -345,9 +346,7 @@ def start_draft(
     if not memories and not volatile:
         return None
     deadline.check()
-    # Without the second line, what a person taught would be silent without a word of it.
-    head = [InjectionLine(HEAD), *([InjectionLine(MORE_CONFIRMED)] if is_more else [])]
-    return make_draft([*head, *memories, *volatile, *review], request.budget)
+    return make_draft([InjectionLine(HEAD), *more, *memories, *volatile, *review], request.budget)
 
 
 def _confirmed(candidates: Sequence[MemoryCandidate]) -> int:
