@@ -415,6 +415,7 @@ def browser(script: Script, tool: str, text: str, error: str | None = None) -> S
     [
         ("net::ERR_CONNECTION_REFUSED", "precondition"), ("Timeout 5000ms exceeded", "timing"),
         ("a dialog intercepts pointer events", "ui_behavior"), ("stale ref e12", "mcp_gotcha"),
+        ("Timeout 5000ms exceeded. <div> intercepts pointer events", "ui_behavior"),
     ],
 )  # fmt: skip
 def test_what_a_browser_shows_in_two_sessions_is_classed_by_rule(error, kind):

@@ -16,7 +16,8 @@ from smara.core.events import HostEvent
 
 ObservationType = Literal["precondition", "timing", "ui_behavior", "test_sequence", "mcp_gotcha"]
 
-_KINDS: tuple[ObservationType, ...] = ("precondition", "timing", "ui_behavior", "mcp_gotcha")
+_KINDS: tuple[ObservationType, ...] = ("precondition", "ui_behavior", "timing", "mcp_gotcha")
+"""In this order: what is covered or disabled is waited for until the time is over."""
 
 
 def record(pad: Pad, event: HostEvent, failed: bool) -> None:
