@@ -657,7 +657,7 @@ def test_files_that_are_read_along_imports_depend_on_each_other():
         .read("src/a/price.py", "import shop.tax\n")
     )
     finding = only(script.read("src/a/tax.py"), "import_chase")
-    assert "one reads `src/a/price.py`, `src/a/tax.py`, which it imports (4 sessions)" in content(
+    assert "one reads `src/a/price.py`, `src/a/tax.py`, along its imports (4 sessions)" in content(
         finding, 4
     )
 

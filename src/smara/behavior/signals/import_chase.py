@@ -44,7 +44,7 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     total = len(seen.history)
     return MemoryDraft(
         "causal_dependency",
-        f"To follow {code(first)} one reads {', '.join(map(code, always))}, which it "
+        f"To follow {code(first)} one reads {', '.join(map(code, always))}, along its "
         f"imports ({total} sessions).",
         (" → ".join([first, *always]),),
         files=(first, *always),
