@@ -340,9 +340,17 @@ def test_a_search_that_ends_in_the_same_file_again_and_again():
         script.grep("price_book", "src/a/prices.py:3: class price_book").read("src/a/prices.py")
     finding = only(script, "repeated_grep")
     assert content(finding, 2) == (
-        "`price_book` is in `src/a/prices.py`: it was searched for 4 times in 2 sessions, with "
-        "hits nowhere else."
+        "`price_book` is in `src/a/prices.py`: it was searched for 4 times in 2 sessions, and that "
+        "file read where it was the only hit."
     )
+
+
+def test_a_search_that_once_had_hits_in_two_files_does_not_claim_one():
+    script = Script().grep("price_book", "src/a/prices.py:3: x\nsrc/a/tax.py:1: import price_book")
+    script.grep("price_book", "src/a/prices.py:3: class price_book").read("src/a/prices.py")
+    stated = content(only(script, "repeated_grep"), 2)
+    assert "`price_book` is in `src/a/prices.py`" in stated
+    assert "nowhere else" not in stated
 
 
 def test_a_search_with_hits_in_many_files_has_no_answer():

@@ -60,11 +60,11 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     if count < len(answered) or (others and others[0][1] == count):
         return None
     module = module_of(path)
+    # A search may have been told where to look, and another one have had hits in other files.
     return MemoryDraft(
         "module_insight",
         f"{code(pattern)} is in {code(path)}: it was searched for {times} times in "
-        f"{len(seen.history)} sessions,"
-        " with hits nowhere else.",
+        f"{len(seen.history)} sessions, and that file read where it was the only hit.",
         (f"searched: {pattern}; then read: {path}",),
         files=(path,),
         modules=(module,) if module else (),
