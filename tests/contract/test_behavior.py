@@ -589,6 +589,22 @@ def test_plans_are_scaled_constrained_and_widened_by_what_is_known(memory):
     assert "npm: command not found" in memory.behavior.qa_context()
 
 
+def test_a_module_is_meant_by_the_last_part_of_its_name(memory):
+    for number in range(3):
+        script = Script(f"s{number}", 1_760_000_000_000 + number * DAY * 1000)
+        script.edit("src/shop/mail/queue.py").edit("src/shop/api/rules.py")
+        for count in (2, 4):
+            script.tool(
+                "TodoWrite", todos=[{"content": f"{number}.{item}"} for item in range(count)]
+            )
+        finalize(memory, script.green().end())
+    behavior = memory.behavior
+    assert behavior.planner_context(["mail"]) == behavior.planner_context(["shop/mail"])
+    assert behavior.planner_context(["mail"]).further_files == ("src/shop/api/rules.py",)
+    assert behavior.step_limit(50, "mail") == behavior.step_limit(50, "shop.mail") == 100
+    assert behavior.step_limit(50, "ail") == 50
+
+
 def test_a_recipe_that_begins_with_a_file_belongs_to_that_file_and_its_module(memory):
     """1. three sessions edit a schema and run the same two commands; 2. the recipe is planned with
     where it applies, and nowhere else; 3. once confirmed, it is told before that file changes.

@@ -482,8 +482,10 @@ class Behavior(Habits):
         """Return a planner's context: constraints, coupled files, estimates.
 
         Args:
+            modules: Their names, or the last parts of them.
             task: What is planned; recipes of other places need two of its telling words.
         """
+        modules = self._resolve_modules(modules)
         sections = {
             title: self._memories_of(modules, limit, type=kind)
             for kind, (title, limit) in PLANNER_SECTIONS.items()
@@ -532,6 +534,7 @@ class Behavior(Habits):
             modules: The modules; one with fewer than three sessions adds no file.
             read: Returns the text of a path, or ``None`` if there is no such file.
         """
+        modules = self._resolve_modules(modules)
         habits = [each for each in map(self.prefetch, modules) if each is not None]
         paths = [path for each in habits for path in each.always]
         paths += [path for each in habits for path in each.frequently]
@@ -547,7 +550,7 @@ class Behavior(Habits):
 
     def qa_memories(self, modules: Sequence[str] = ()) -> dict[str, builtins.list[TypedMemory]]:
         """Return what is known to fail, by type, the most fleeting first."""
-        kinds = reversed(types_told_at("qa"))
+        modules, kinds = self._resolve_modules(modules), reversed(types_told_at("qa"))
         return {kind: self._memories_of(modules, MOST_FOR_QA, type=kind) for kind in kinds}
 
     def qa_context(self, modules: Sequence[str] = ()) -> str:
@@ -574,8 +577,10 @@ class Behavior(Habits):
             base: The limit without experience; it is at most doubled, once three estimates were
                 compared.
         """
-        calibration = self.calibration(module, methodology)
-        factor = calibration.factor if calibration is not None else 1.0
+        estimates = [
+            self.calibration(each, methodology) for each in self._resolve_modules([module])
+        ]
+        factor = max((each.factor for each in estimates if each is not None), default=1.0)
         return min(-(-round(base * factor * 1_000) // 1_000), MOST_STEPS)
 
     # asking

@@ -7,7 +7,7 @@ asked.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from smara.actions.commands import read_command
@@ -283,6 +283,17 @@ class Habits:
             limit,
         )
         return [(from_storable(row[0]), row[1]) for row in rows]
+
+    def _resolve_modules(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return modules by their names, or by the last parts: ``cart`` for ``shop/cart``."""
+        known = [module for module, _ in self.modules(limit=1_000)]
+        found: list[str] = []
+        for name in names:
+            end = f"/{name.replace('.', '/').strip('/')}"
+            # A name that is known as it stands means no other module that ends so.
+            others = [each for each in known if name not in known and f"/{each}".endswith(end)]
+            found += others or [name]
+        return tuple(dict.fromkeys(found))
 
     def edges(self, path: str | None = None, limit: int = 50) -> list[FilePair]:
         """Return co-changed files, of one file or all, strongest first.
