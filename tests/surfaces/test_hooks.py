@@ -280,8 +280,11 @@ def test_init_brings_in_past_sessions_and_the_first_session_need_not_open_the_st
     sessions.mkdir(parents=True)
     for path in (FIXTURES.parent / "transcripts" / "claude_code").glob("*.jsonl"):
         (sessions / path.name).write_text(path.read_text().replace("__ROOT__", str(at_home)))
+    helper = {"type": "user", "sessionId": "s", "isSidechain": True, "agentId": "a1"}
+    helper |= {"uuid": "u1", "parentUuid": None, "cwd": str(at_home), "message": {"role": "user"}}
+    (sessions / "agent-a1.jsonl").write_text(json.dumps(helper) + "\n")
     assert call("init", "--json").data["sessions"] == {"found": 2, "stored": 0, "learned": 0}
-    assert "past sessions of this repository" in call("init").out
+    assert "2 past sessions of this repository" in call("init").out
     assert not (at_home / ".claude").exists()
     done = call("init", "--yes", "--json").data
     assert (done["sessions"]["stored"], done["sessions"]["learned"]) == (20, 1)

@@ -108,6 +108,19 @@ def test_sub_agents_are_not_counted_as_sessions(db, transcript):
     assert "Imported 5 messages from 1 session and 1 sub-agent." in said.out
 
 
+def test_a_thread_of_two_files_is_counted_once_and_a_compaction_is_no_session(
+    db, transcript, tmp_path
+):
+    """A sub-agent stands in its own file and in that of its session."""
+    own = [said(n, "user", "Look", isSidechain=True, agentId="abc") for n in (5, 6)]
+    summary = said(7, "user", "Sum it up", isSidechain=True, agentId="acompact-1")
+    paths = [tmp_path / "agent-abc.jsonl", tmp_path / "agent-acompact-1.jsonl"]
+    for path, lines in zip(paths, (own, [summary]), strict=True):
+        path.write_text("".join(f"{json.dumps(each)}\n" for each in lines))
+    done = smara("import", transcript, *map(str, paths), is_seen=True)
+    assert "messages from 1 session, 1 sub-agent and 1 compaction." in done.out
+
+
 def test_title_is_the_best_that_the_transcript_has(db, transcript):
     smara("import", transcript)
     assert smara("threads", "show", SESSION, "--json").data["title"] == "Webhook retries"

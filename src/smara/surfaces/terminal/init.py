@@ -64,7 +64,7 @@ class _Survey:
     root: str
     is_repository: bool
     hosts: list[FoundHost]
-    sessions: list[TranscriptFile] = field(default_factory=list)
+    transcripts: list[TranscriptFile] = field(default_factory=list)
     instructions: InstructionReport | None = None
     commits: int = 0
     languages: list[tuple[str, int]] = field(default_factory=list)
@@ -72,8 +72,12 @@ class _Survey:
     refusals: list[str] = field(default_factory=list)
 
     @property
-    def session_bytes(self) -> int:
-        return sum(os.path.getsize(path) for path in {each.path for each in self.sessions})
+    def sessions(self) -> int:
+        return sum(not each.is_subagent for each in self.transcripts)
+
+    @property
+    def transcript_bytes(self) -> int:
+        return sum(os.path.getsize(path) for path in {each.path for each in self.transcripts})
 
     @property
     def files(self) -> int:
@@ -181,7 +185,7 @@ def init_command(
     if is_reading and background:
         start_in_background(call, os.getcwd())
     elif is_reading:
-        stages.run(survey.sessions, survey.is_repository, bool(survey.files))
+        stages.run(survey.transcripts, survey.is_repository, bool(survey.files))
     elif not may_ask and not no_read and survey.commits:
         stages.read_history()  # it changes no file and asks no agent
     _write_briefs(call, survey, done)
@@ -200,7 +204,7 @@ def init_command(
             for host in survey.hosts
         ],
         "sessions": {
-            "found": len(survey.sessions),
+            "found": survey.sessions,
             "stored": sum(each.stored for each in stages.imported.reports),
             "learned": stages.imported.learned.memories,
         },
@@ -225,7 +229,7 @@ def _look(memory: Memory, root: str, journal: SetupJournal, is_here: bool) -> _S
     survey = _Survey(root, repository is not None, find_hosts(root, journal))
     if not is_here:
         return survey
-    survey.sessions = find(tuple(TRANSCRIPTS), Here(os.getcwd()))[0]
+    survey.transcripts = find(tuple(TRANSCRIPTS), Here(os.getcwd()))[0]
     with suppress(SmaraError):
         survey.instructions = import_instructions(memory, root, is_dry_run=True)
     if repository is not None:
@@ -279,7 +283,7 @@ def _print_survey(survey: _Survey, status: dict[str, Any], has_diff: bool) -> No
         places = [names[reach] for reach in host.set_up] + ["as a plug-in"] * host.has_plugin
         _row("Found", host.name + (f", set up {' and '.join(places)}" if places else ""))
     found = [
-        (len(survey.sessions), "past session", None),
+        (survey.sessions, "past session", None),
         (survey.commits, "commit", None),
     ]
     texts = [output.count(number, noun, many) for number, noun, many in found if number]
@@ -300,8 +304,9 @@ def _print_survey(survey: _Survey, status: dict[str, Any], has_diff: bool) -> No
             if has_diff:
                 output.say(change.diff())
     reads = [
-        (f"{output.count(len(survey.sessions), 'session')} ({output.size(survey.session_bytes)})",
-         survey.session_bytes / _BYTES_A_SECOND, bool(survey.sessions)),
+        (f"{output.count(len(survey.transcripts), 'transcript')}"
+         f" ({output.size(survey.transcript_bytes)})",
+         survey.transcript_bytes / _BYTES_A_SECOND, bool(survey.transcripts)),
         ("the history", survey.commits / _COMMITS_A_SECOND, bool(survey.commits)),
         ("the code", survey.files / _FILES_A_SECOND, bool(survey.files)),
     ]  # fmt: skip
@@ -366,7 +371,7 @@ def _read_in_background(call: Invocation) -> dict[str, Any]:
         journal = SetupJournal(setup_folder())
         survey = _look(memory, here.root if here else os.getcwd(), journal, is_here=True)
     stages = InitRun(call, BACKGROUND)
-    stages.run(survey.sessions, survey.is_repository, bool(survey.files))
+    stages.run(survey.transcripts, survey.is_repository, bool(survey.files))
     _write_briefs(call, survey, [])
     return {"commits": stages.commits, "files": stages.files, "busy": stages.busy or None}
 
@@ -503,7 +508,7 @@ def _print_end(end: _End, is_here: bool) -> None:
         *((f"smara setup {agent}", "let it use and record memories") for agent in waiting),
         *(
             [("smara import", "import past sessions")]
-            if survey.sessions and not stages.imported.reports and not stages.busy
+            if survey.transcripts and not stages.imported.reports and not stages.busy
             else []
         ),
         *(

@@ -503,13 +503,14 @@ def _print_summary(done: BulkReport, is_dry_run: bool) -> None:
 def imported_line(done: BulkReport, is_dry_run: bool = False) -> str:
     """Return what was imported, such as ``Imported 20 messages from 2 sessions.``"""
     stored = output.count(sum(each.stored for each in done.reports), "message")
-    threads = {
-        (each.path, thread): kind for each in done.reports for thread, kind in each.threads.items()
-    }
-    helpers = sum(kind == "subagent" for kind in threads.values())
-    sources = output.count(len(threads) - helpers, "session")
+    # A sub-agent stands in its own file and in that of its session.
+    kinds = {thread: kind for each in done.reports for thread, kind in each.threads.items()}
+    helpers, compactions = (list(kinds.values()).count(k) for k in ("subagent", "compaction"))
+    sources = output.count(len(kinds) - helpers - compactions, "session")
     if helpers:
-        sources += f" and {output.count(helpers, 'sub-agent')}"
+        sources += f"{', ' if compactions else ' and '}{output.count(helpers, 'sub-agent')}"
+    if compactions:
+        sources += f" and {output.count(compactions, 'compaction')}"
     learned = done.learned.memories
     review = f" {output.count(learned, 'new memory', 'new memories')} to review." if learned else ""
     decided = done.learned.decisions
