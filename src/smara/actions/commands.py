@@ -114,7 +114,7 @@ def read_command(line: object) -> Command | None:
 
 
 def hides_exit(line: str, purpose: Purpose) -> bool:
-    """Return True if a line's exit code is not that of such a command.
+    """Return True if another command decides a line's exit code.
 
     >>> hides_exit("pytest || true", "test"), hides_exit("cd app; pytest", "test")
     (True, False)

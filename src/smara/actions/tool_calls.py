@@ -99,7 +99,7 @@ def _shell(event: HostEvent, root: str) -> list[Action]:
 
 
 def folder_of(line: str, cwd: str) -> str:
-    """Return the folder a command line has gone to; empty if it cannot be read.
+    """Return the folder a command line changed to; empty if unclear.
 
     >>> folder_of("cd web && ", "/w/app"), folder_of("cd ../other; ", "/w/app"), folder_of("cd $X", "/w")
     ('/w/app/web', '/w/other', '')

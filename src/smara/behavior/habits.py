@@ -286,12 +286,12 @@ class Habits:
 
     def _resolve_modules(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return modules by their names, or by the last parts: ``cart`` for ``shop/cart``."""
-        known = [module for module, _ in self.modules(limit=1_000)]
+        every = [module for module, _ in self.modules(limit=1_000)]
         found: list[str] = []
         for name in names:
             end = f"/{name.replace('.', '/').strip('/')}"
             # A name that is known as it stands means no other module that ends so.
-            others = [each for each in known if name not in known and f"/{each}".endswith(end)]
+            others = [each for each in every if name not in every and f"/{each}".endswith(end)]
             found += others or [name]
         return tuple(dict.fromkeys(found))
 
