@@ -35,6 +35,7 @@ _JOINT = r"(?:[-./\\@'’]|:(?::|//|(?=\d))|,(?=\d\d\d\b))"
 _ASCII_WORD = re.compile(rf"\w++(?:{_JOINT}\w++)*(?:\+\+|\#)?", re.ASCII)
 _LETTERS = rf"\w++(?:[{MARKS}]\w*+)*+"
 _INLINE_CODE = re.compile(r"`([^`\n]{1,400})`")
+_CODE, _END = "\x00", "\x01"  # no term has them
 _AROUND = ".,;:!?\"'()[]{}<>*~=|&%$^/\\-“”‘’…—–"  # no word begins or ends with these
 _HAS_LETTER = re.compile(r"[^\W\d_]")
 
@@ -58,41 +59,29 @@ def _any_word() -> re.Pattern[str]:
 
 
 class _Table(dict[str, str]):
-    """What stands between two spaces → its prose terms; its code terms stand in ``code``.
+    """What stands between two spaces → its prose terms, then ``_CODE`` code terms ``_END``.
 
-    ``quoted`` serves text between back quotes, where every term is code.
+    One look-up gives both streams. What has no prose terms has the two marks alone, so that no two
+    spaces meet where terms are joined. ``quoted`` serves text between back quotes, where every term
+    is code.
     """
 
     def __init__(self, older: _Table | None = None) -> None:
         super().__init__()
         self.older = older
-        self.code: dict[str, str] = {}
         self.quoted: dict[str, str] = {}
         self.characters = 0
 
     def __missing__(self, chunk: str) -> str:
         older = self.older  # read once: another thread may cut it off between two looks
-        if older is not None and (terms_before := older.get(chunk)) is not None:
-            return self._keep(chunk, terms_before, older.code.get(chunk, ""))
-        bare = chunk.strip(_AROUND)
-        if (plain := plain_stem(bare)) is not None:
-            return self._keep(chunk, plain, "")
-        if bare != chunk:
-            return self._keep(chunk, self[bare], self.code.get(bare, ""))
-        prose: list[str] = []
-        code: list[str] = []
-        for word in find_words(chunk):
-            is_code, terms = expand(word)
-            (code if is_code else prose).extend([term.text for term in terms])
-        return self._keep(chunk, " ".join(prose), " ".join(code))
-
-    def _keep(self, chunk: str, prose: str, code: str) -> str:
-        self.characters += len(chunk) + len(prose) + len(code)
-        if code:
-            self.code[chunk] = code
+        terms = None if older is None else older.get(chunk)
+        if terms is None:
+            bare = chunk.strip(_AROUND)
+            terms = self[bare] if bare != chunk else plain_stem(bare) or _expanded(bare)
+        self.characters += len(chunk) + len(terms)
         # One string serves as both, most words being their own stem.
-        self[chunk] = chunk if prose == chunk else prose
-        return prose
+        self[chunk] = chunk if terms == chunk else terms
+        return terms
 
     def quote(self, chunk: str) -> str:
         code = self.quoted.get(chunk)
@@ -107,6 +96,17 @@ class _Table(dict[str, str]):
     @property
     def is_full(self) -> bool:
         return len(self) + len(self.quoted) > _CACHED_CHUNKS or self.characters > _CACHED_CHARACTERS
+
+
+def _expanded(chunk: str) -> str:
+    prose: list[str] = []
+    code: list[str] = []
+    for word in find_words(chunk):
+        is_code, terms = expand(word)
+        (code if is_code else prose).extend([term.text for term in terms])
+    if prose and not code:
+        return " ".join(prose)
+    return " ".join([*prose, f"{_CODE}{' '.join(code)}{_END}"])
 
 
 _table = _Table()
@@ -132,23 +132,22 @@ def analyze(text: str) -> Analysis:
 
     Never raises.
     """
-    if len(text) <= _SLICE and "`" not in text:
+    proses: list[str] = []
+    codes: list[str] = []
+    is_plain = len(text) <= _SLICE and "`" not in text
+    for segment, is_quoted in ((text, False),) if is_plain else _segments(text):
         table = _current_table()
-        chunks = text.split()
-        prose = " ".join(filter(None, map(table.__getitem__, chunks)))
-        code = " ".join(filter(None, map(table.code.get, chunks)))
-    else:
-        proses: list[str] = []
-        codes: list[str] = []
-        for segment, is_quoted in _segments(text):
-            table = _current_table()
-            chunks = segment.split()
-            if is_quoted:
-                codes += map(table.quote, chunks)
-            else:
-                proses += map(table.__getitem__, chunks)
-                codes += filter(None, map(table.code.get, chunks))
-        prose, code = " ".join(filter(None, proses)), " ".join(filter(None, codes))
+        chunks = segment.split()
+        if is_quoted:
+            codes += map(table.quote, chunks)
+            continue
+        prose, *rest = " ".join(map(table.__getitem__, chunks)).split(_CODE)
+        for stretch in rest:
+            terms, _, following = stretch.partition(_END)
+            codes.append(terms)
+            prose += following[1:]
+        proses.append(prose.rstrip())
+    prose, code = " ".join(filter(None, proses)), " ".join(filter(None, codes))
     length = (prose.count(" ") + 1 if prose else 0) + (code.count(" ") + 1 if code else 0)
     return Analysis(prose, code, length)
 

@@ -125,6 +125,10 @@ CLAUDE_FACTOR = 1.2
 
 def _count_ordinary(tokenizer: Any, text: str) -> int:
     try:
-        return len(tokenizer.encode_ordinary(text))
+        # A buffer of numbers takes half the time of a list of them, but a special token that is
+        # spelled out would count as one. All of them begin with this sign.
+        if "<" in text:
+            return len(tokenizer.encode_ordinary(text))
+        return len(tokenizer.encode_flat(text)) // 4
     except UnicodeEncodeError:
-        return len(tokenizer.encode_ordinary(text.encode("utf-8", "replace").decode("utf-8")))
+        return _count_ordinary(tokenizer, text.encode("utf-8", "replace").decode("utf-8"))

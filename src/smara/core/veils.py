@@ -10,14 +10,16 @@ if TYPE_CHECKING:
     import re
 
 # Soft hyphen, the single-byte CSI, Mongolian vowel separator, zero-width and directional signs,
-# invisible operators, variation selectors, byte order mark: as UTF-8.
-_WIDTHLESS = (
-    b"\xc2\xad", b"\xc2\x9b", b"\xcd\x8f", b"\xe1\xa0\x8e",
-    *(b"\xe2\x80" + bytes([last]) for last in (*range(0x8B, 0x90), *range(0xAA, 0xAF))),
-    *(b"\xe2\x81" + bytes([last]) for last in (*range(0xA0, 0xA5), *range(0xA6, 0xB0))),
-    *(b"\xef\xb8" + bytes([last]) for last in range(0x80, 0x90)),
-    b"\xef\xbb\xbf",
-)  # fmt: skip
+# invisible operators, variation selectors, byte order mark: as UTF-8, by all but the last byte.
+_LAST_BYTES = {
+    b"\xc2": b"\xad\x9b",
+    b"\xcd": b"\x8f",
+    b"\xe1\xa0": b"\x8e",
+    b"\xe2\x80": bytes((*range(0x8B, 0x90), *range(0xAA, 0xAF))),
+    b"\xe2\x81": bytes((*range(0xA0, 0xA5), *range(0xA6, 0xB0))),
+    b"\xef\xb8": bytes(range(0x80, 0x90)),
+    b"\xef\xbb": b"\xbf",
+}
 # The escape character and the single-byte CSI as programs and JSON write them.
 _ESCAPES = (
     b"u001b", b"u001B", b"u009b", b"u009B", b"\\x1b", b"\\x1B", b"\\033",
@@ -29,7 +31,6 @@ _WRITTEN = (
     b"\\u206", b"\\ufe0", b"\\uFE0", b"\\ufeff", b"\\uFEFF",
 )  # fmt: skip
 _SPELLED = (*_ESCAPES, *_WRITTEN)
-_LEADS = (b"\xc2", b"\xcd\x8f", b"\xe1\xa0\x8e", b"\xe2\x80", b"\xe2\x81", b"\xef\xb8", b"\xef\xbb")
 _pattern: "re.Pattern[bytes] | None" = None
 
 
@@ -37,10 +38,16 @@ def is_veiled(data: bytes) -> bool:
     """Return True if a text has marks that hide words."""
     if b"\x1b" in data or (b"\\" in data and any(mark in data for mark in _SPELLED)):
         return True
-    return (
-        not data.isascii()
-        and any(lead in data for lead in _LEADS)
-        and any(mark in data for mark in _WIDTHLESS)
+    if data.isascii():
+        return False
+    # The dash of a sentence begins as such a sign does: what follows it decides, and is cheap to
+    # see where it stands.
+    return any(
+        part[:1] in last
+        for lead, last in _LAST_BYTES.items()
+        if lead in data
+        for part in data.split(lead)[1:]
+        if part
     )
 
 
@@ -60,7 +67,9 @@ def unveil(data: bytes) -> tuple[bytes, list[tuple[int, int]]]:
         # short one; nothing in them is longer than terminals read.
         tail = rb"[0-?]{0,64}[ -/]{0,8}[@-~]"
         title = rb"\][^\x07\x1b\n]{0,2048}?(?:\x07|\x1b\\|\\+u0007|\\+u001[bB]\\+)"
-        widthless = b"|".join(map(re.escape, _WIDTHLESS))
+        widthless = b"|".join(
+            re.escape(lead + bytes([last])) for lead, lasts in _LAST_BYTES.items() for last in lasts
+        )
         written = (
             rb"\\+u(?:00[aA][dD]|034[fF]|180[eE]|200[b-fB-F]|202[a-eA-E]|206[0-9a-fA-F]"
             rb"|[fF][eE]0[0-9a-fA-F]|[fF][eE][fF][fF])"

@@ -6,7 +6,6 @@ row, and a trigram index follows the vocabulary with some delay.
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
@@ -397,10 +396,10 @@ class SqliteWords(_SqliteIndex):
 
     def add(self, session: Session, project_no: int, words: Sequence[str]) -> None:
         """Add words; those already in the vocabulary are left alone."""
-        session.run(
-            "INSERT INTO words (project_no, word) SELECT ?, value FROM json_each(?) WHERE true ON "
-            "CONFLICT DO NOTHING",
-            (project_no, json.dumps(list(words))),
+        # One statement for all of them would copy every page it touches, to undo itself alone.
+        session.run_many(
+            "INSERT INTO words (project_no, word) VALUES (?, ?) ON CONFLICT DO NOTHING",
+            [(project_no, word) for word in words],
         )
         session.run(
             "UPDATE index_state SET rows = (SELECT coalesce(max(no), 0) FROM words) WHERE name = "

@@ -279,7 +279,7 @@ def dump_metadata(metadata: Mapping[str, Any]) -> str:
     """Return metadata as redacted JSON, or raise InvalidInputError."""
     if not isinstance(metadata, Mapping):
         raise InvalidInputError(f"metadata must be a dict, not {type(metadata).__name__}.")
-    return dump(redact_value(dict(metadata))[0], "metadata")
+    return dump(redact_value(dict(metadata))[0], "metadata") if metadata else "{}"
 
 
 def dump(value: Mapping[str, Any], what: str) -> str:

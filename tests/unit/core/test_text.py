@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from smara.core import text as text_module
 from smara.core.terms import LONGEST_TERM, expand
-from smara.core.text import analyze, best_window, snippet, spans, words
+from smara.core.text import analyze, best_window, find_words, snippet, spans, words
 
 TEXTS = st.text(max_size=300)
 CODE_LIKE = st.text(alphabet="aAbB01_-./\\:@#'`+, \n重跑é\u0301\ud800\x00", max_size=200)
@@ -151,6 +151,17 @@ def test_threads_that_share_the_table_get_the_same_terms(monkeypatch: pytest.Mon
     for thread in threads:
         thread.join()
     assert results == [True] * 4
+
+
+@given((TEXTS | CODE_LIKE).filter(lambda text: "`" not in text))
+@settings(max_examples=200)
+def test_both_streams_have_the_terms_of_each_word_in_order(text: str) -> None:
+    expansions = [expand(word) for chunk in text.split() for word in find_words(chunk)]
+    for stream, is_code in ((analyze(text).prose, False), (analyze(text).code, True)):
+        assert stream.split() == [
+            term.text for each in expansions if each.is_code is is_code for term in each.terms
+        ]
+        assert stream == " ".join(stream.split())
 
 
 @given(TEXTS | CODE_LIKE)
