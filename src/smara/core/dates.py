@@ -144,14 +144,14 @@ def _any_of(words: Iterable[str]) -> str:
 _COUNT = rf"(\d{{1,3}}|{_any_of(_NUMBERS)})"
 _UNIT = rf"({_any_of(_UNITS)})(?:s|es|en|e|n)?"
 _WORD = r"(?<![^\W_])(?:{})(?![^\W_])"
-_CJK_WORD = regex("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_FIRST_KANA = "\u3040"
 
 
 def _words(table: Iterable[str]) -> re.Pattern[str]:
     words = list(table)
-    spaced = [word for word in words if not _CJK_WORD.search(word)]
-    glued = [word for word in words if _CJK_WORD.search(word)]
-    return re.compile(rf"{_WORD.format(_any_of(spaced))}|{_any_of(glued)}", re.IGNORECASE)
+    spaced = [word for word in words if max(word) < _FIRST_KANA]
+    glued = [word for word in words if max(word) >= _FIRST_KANA]
+    return regex(rf"{_WORD.format(_any_of(spaced))}|{_any_of(glued)}", re.IGNORECASE)
 
 
 _DAY_WORD = _words(_DAYS_AWAY)

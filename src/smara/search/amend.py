@@ -224,8 +224,10 @@ def _of_one_subject(
     pairs = []
     for one, other in combinations(range(len(groups)), 2):
         shared = words[one] & words[other]
-        share = math.fsum(weights[word] for word in shared) / (min(sums[one], sums[other]) or 1.0)
-        if len(shared) >= _FEWEST_SHARED_WORDS and share >= _LEAST_SHARE:
+        if len(shared) < _FEWEST_SHARED_WORDS:
+            continue
+        share = math.fsum([weights[word] for word in shared]) / (min(sums[one], sums[other]) or 1.0)
+        if share >= _LEAST_SHARE:
             first, last = sorted(
                 (groups[one], groups[other]), key=lambda group: group[0].hit.created_at
             )

@@ -244,13 +244,14 @@ class MessageFusion:
         rows, cosines = [each.row for each in self._ranking.evidence], self._close.cosines
         spread = Spread.of(cosines.values())
         meaning = [spread.standard(cosines.get(row.no)) for row in rows]
+        places = [row.place for row in rows]
         closest: dict[int, float] = {}  # of a message in several pieces
-        for row, standard in zip(rows, meaning, strict=True):
+        for row, place, standard in zip(rows, places, meaning, strict=True):
             if row.no in cosines:
-                closest[row.place] = max(standard, closest.get(row.place, standard))
+                closest[place] = max(standard, closest.get(place, standard))
         around = [
-            max([closest[n] for n in (row.place - 1, row.place + 1) if n in closest], default=0.0)
-            for row in rows
+            max([closest[n] for n in (place - 1, place + 1) if n in closest], default=0.0)
+            for place in places
         ]
         days, period = self._days, self._ranking.period
         times = [

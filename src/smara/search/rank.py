@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import repeat
 from typing import NamedTuple
 
 from smara.core.startup.record import dataclass, field
@@ -168,10 +169,9 @@ class TermWeights:
     def _count(self, texts: list[str], found: list[TermEvidence], is_code: bool = False) -> None:
         """Add what texts say of each term: term by term, since most rows have few of them."""
         for number, needle in self.needles:
-            for place, text in enumerate(texts):
-                if needle in text:
-                    each = found[place]
-                    each.counts[number] = each.counts.get(number, 0.0) + text.count(needle)
+            for each, count in zip(found, map(str.count, texts, repeat(needle)), strict=True):
+                if count:
+                    each.counts[number] = each.counts.get(number, 0.0) + count
                     if is_code:
                         each.in_code.append(number)
 
@@ -257,9 +257,13 @@ class Ranking:
         # Of a message in several pieces, the piece that says most.
         self._context: dict[int, TermEvidence] = {}
         for each in self.evidence:
-            other = self._context.setdefault(each.row.place, each)
-            if (len(each.counts), -each.row.no) > (len(other.counts), -other.row.no):
-                self._context[each.row.place] = each
+            place = each.row.place
+            other = self._context.setdefault(place, each)
+            if other is not each and (len(each.counts), -each.row.no) > (
+                len(other.counts),
+                -other.row.no,
+            ):
+                self._context[place] = each
         near, far = self._weights.near_weight, self._weights.far_weight
         self._places = tuple([(near if abs(step) == 1 else far, step) for step in AROUND])
         self._usual_length = max(stats.average_length, 1.0)

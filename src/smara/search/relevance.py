@@ -17,7 +17,7 @@ from typing import NamedTuple
 from smara.core.dates import is_date_word
 from smara.search.bm25 import rarity
 from smara.search.query import STOP_WORDS, Query, QueryTerm
-from smara.search.weights import WEIGHTS, LogisticRow, RelevanceWeights
+from smara.search.weights import WEIGHTS, RelevanceWeights
 
 # The model whose cosines the weights were measured with.
 _CALIBRATED = "wordllama-l2-256"
@@ -60,11 +60,16 @@ class _Word(NamedTuple):
 
 
 class _Shares(NamedTuple):
-    """The shares of a query that a text holds, and that it and the store lack."""
+    """The shares of a query that a text holds, and that it and the store lack.
+
+    ``alone`` and ``beside`` are where the models of words alone and beside meaning start from.
+    """
 
     coverage: float
     unknown: float
     unknown_names: float
+    alone: float
+    beside: float
 
 
 class Relevance:
@@ -113,16 +118,12 @@ class Relevance:
         """
         shares, share = self.shares(terms), min(max(words / self._enough, 0.0), 1.0)
         coverage = min(1.0, shares.coverage / self._enough)
-
-        def add(row: LogisticRow) -> float:
-            lacks = row.unknown * shares.unknown + row.unknown_names * shares.unknown_names
-            return row.start + lacks + row.words * share + row.coverage * coverage
-
-        found = add(self._rows.words_alone)
+        row = self._rows.words_alone
+        found = shares.alone + row.words * share + row.coverage * coverage
         if cosine is not None:
             row = self._rows.with_meaning
             near = max(0.0, self._scale[0] + self._scale[1] * cosine)
-            both = add(row) + row.cosine * near
+            both = shares.beside + row.words * share + row.coverage * coverage + row.cosine * near
             # What holds every word is an answer, whatever its meaning is near to; and the weights
             # were measured in stores of hundreds of texts, so among a few the better side counts.
             doubt = 1.0 if coverage > 0.99 else 1 - self._sure
@@ -140,7 +141,8 @@ class Relevance:
         ``login`` here nor ``schema`` there is ``LoginSchema``.
         """
         key = frozenset(terms)
-        if key not in self._shares:
+        found = self._shares.get(key)
+        if found is None:
             coverage = lacking = names = 0.0
             for word, lack in zip(self._words, self._lacks, strict=True):
                 covered = word.coverage(key)
@@ -149,10 +151,13 @@ class Relevance:
                     names += 1
                 coverage += word.weight * covered
                 lacking += word.weight * lack
-            self._shares[key] = _Shares(
-                coverage / self._total, self._sure * lacking / self._total, names / self._names
-            )
-        return self._shares[key]
+            unknown, unnamed = self._sure * lacking / self._total, names / self._names
+            starts = [
+                row.start + (row.unknown * unknown + row.unknown_names * unnamed)
+                for row in (self._rows.words_alone, self._rows.with_meaning)
+            ]
+            found = self._shares[key] = _Shares(coverage / self._total, unknown, unnamed, *starts)
+        return found
 
 
 def select(relevances: Sequence[float], weights: RelevanceWeights) -> list[int]:
