@@ -178,6 +178,18 @@ def test_project_with_one_thread_waits_for_one_job_of_a_project_with_many(
     assert order[4:] == [first] * 7
 
 
+def test_next_job_of_a_long_queue_is_found_though_the_server_has_counted_nothing(
+    queue: JobQueue,
+) -> None:
+    """A queue grows faster than the server counts: its planner takes the table for a small one."""
+    with queue.connection() as connection:
+        connection.execute("SELECT put_job('threads', no, no) FROM generate_series(1, 2000) no")
+        fetch = "SELECT procrastinate_fetch_job_v2(ARRAY['threads'], NULL)"
+        (found,) = connection.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {fetch}").fetchone()
+    pages = found[0]["Plan"]["Shared Hit Blocks"] + found[0]["Plan"]["Shared Read Blocks"]
+    assert pages < 1_000, "it looks at the job whose turn it is, not at every pair of jobs"
+
+
 def test_turns_go_on_where_they_were_so_that_no_project_gains_by_silence(
     memory: Any, queue: JobQueue
 ) -> None:

@@ -32,6 +32,21 @@ CREATE INDEX IF NOT EXISTS smara_jobs_by_project ON {fleet}.procrastinate_jobs
   (queue_name, (args->'project'), priority) WHERE status = 'todo';
 CREATE INDEX IF NOT EXISTS smara_jobs_by_lock ON {fleet}.procrastinate_jobs (lock);
 
+-- A queue grows faster than the server counts its rows. Taking it for a small table, the planner would sort all waiting
+-- jobs and compare each with all others to find the next one (3.6 s with 5,000); without a sort it walks them in order.
+DO $$
+DECLARE
+  each RECORD;
+BEGIN
+  FOR each IN SELECT oid::regprocedure AS name FROM pg_proc
+    WHERE pronamespace = '{fleet}'::regnamespace AND starts_with(proname, 'procrastinate_fetch_job')
+      AND proconfig IS NULL
+  LOOP
+    EXECUTE format('ALTER FUNCTION %s SET enable_sort TO off', each.name);
+  END LOOP;
+END
+$$;
+
 CREATE OR REPLACE FUNCTION {fleet}.now_ms() RETURNS BIGINT LANGUAGE sql AS
   $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;
 
