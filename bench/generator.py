@@ -1,8 +1,10 @@
 """Fill a PostgreSQL store with synthetic projects: millions of messages in minutes.
 
 A few template projects go through Smara as a user's would: text index, words, vectors, tasks and
-memories. The server then copies them under new numbers, projects and ids, as often as asked for.
-``python -m tests.with_postgres python -m bench.generator 100000`` fills one, and reports.
+memories. The server then copies them under new numbers, projects and ids, as often as asked for,
+each copy in a transaction of its own: one that is stopped goes on where it was.
+``python -m tests.with_postgres python -m bench.generator 100000`` fills a store with 100,000
+messages, and reports; a second number is that of the messages of each project.
 """
 
 from __future__ import annotations
@@ -16,10 +18,8 @@ import smara
 from bench.corpus import Corpus
 
 MESSAGES = 500
-"""Messages of each project."""
+"""Messages of each project, unless another number is asked for."""
 TEMPLATES = 8
-_STRIDE = 1 << 13
-"""So far apart are the numbers of two copies; whole blocks of 256 vectors."""
 _SHELVES = 6 * (TEMPLATES + 1)
 _THREADS = 5
 _SHIFTED = frozenset(
@@ -42,13 +42,19 @@ _SEQUENCES = ("projects", "threads", "messages", "tasks", "memories", "vector_sh
 class Generator:
     """Copies of template projects in one store.
 
-    The store must be empty before, but for the project it was opened with.
+    The store must be empty before, but for the project it was opened with, or made by this.
     """
 
-    def __init__(self, memory: smara.Memory) -> None:
+    def __init__(self, memory: smara.Memory, size: int = MESSAGES) -> None:
         self._memory = memory
         self._database: Any = memory.internals.database
-        self.copies = 0
+        self._size = size
+        # So far apart are the numbers of two copies: whole blocks of 256 vectors, with room for
+        # the messages of all templates and of the project that the store was opened with.
+        self._stride = 1 << (size * TEMPLATES * 3 // 2 + 2_000).bit_length()
+        with self._database.read() as session:
+            row = session.one("SELECT max(no) FROM projects")
+        self.copies = row[0] // self._stride if row and row[0] else 0
 
     @property
     def projects(self) -> int:
@@ -58,12 +64,20 @@ class Generator:
     @property
     def messages(self) -> int:
         """How many messages they have."""
-        return self.projects * MESSAGES
+        return self.projects * self._size
 
     def make_templates(self) -> None:
         """Write the templates through Smara, and make their vectors."""
         for number in range(TEMPLATES):
-            fill(self._memory.in_project(f"template-{number}"), seed=100 + number)
+            project = self._memory.in_project(f"template-{number}")
+            fill(project, seed=100 + number, size=self._size)
+
+    def fill(self, messages: int) -> None:
+        """Make the templates, if there are none, and so many copies that there are as many."""
+        if self.copies == 0:
+            self.make_templates()
+        self.copy(max(0, -(-messages // (self._size * TEMPLATES)) - 1))
+        self.settle()
 
     def copy(self, copies: int) -> None:
         """Let the server copy all templates until there are so many copies."""
@@ -91,7 +105,7 @@ class Generator:
                 session.run(f"VACUUM (ANALYZE) {self._database.schema}.{table}")
 
     def _copy_rows(self, session: Any, table: str, names: list[str]) -> None:
-        shift, mark = self.copies * _STRIDE, f"/{self.copies}"
+        shift, mark = self.copies * self._stride, f"/{self.copies}"
         values = []
         for name in names:
             if name in _SHIFTED:
@@ -112,7 +126,7 @@ class Generator:
         )
 
     def _copy_vectors(self, session: Any) -> None:
-        shift, shelves = self.copies * _STRIDE, self.copies * _SHELVES
+        shift, shelves = self.copies * self._stride, self.copies * _SHELVES
         chosen = f"FROM vector_shelves s WHERE s.project_no BETWEEN 2 AND {TEMPLATES + 1}"
         session.run(
             "INSERT INTO vector_shelves (no, project_no, space_no, kind)"
@@ -133,13 +147,13 @@ class Generator:
         )
 
 
-def fill(memory: smara.Memory, seed: int) -> None:
+def fill(memory: smara.Memory, seed: int, size: int = MESSAGES) -> None:
     """Write the messages, tasks and memories of one project, and make their vectors."""
     corpus = Corpus(seed)
     for number in range(_THREADS):
         memory.messages.add_many(
             thread_id=f"thread-{number}",
-            messages=corpus.messages(MESSAGES // _THREADS, number * MESSAGES // _THREADS),
+            messages=corpus.messages(size // _THREADS, number * size // _THREADS),
         )
     for number in range(10):
         memory.tasks.add(" ".join(corpus.text(number).split()[:8]))
@@ -149,13 +163,11 @@ def fill(memory: smara.Memory, seed: int) -> None:
 
 def main() -> int:
     """Fill the store of SMARA_EVAL_POSTGRES with so many messages."""
-    wanted = int(sys.argv[1])
+    wanted, size = int(sys.argv[1]), int((*sys.argv, MESSAGES)[2])
     with smara.open(os.environ["SMARA_EVAL_POSTGRES"], project="first") as memory:
-        generator = Generator(memory)
-        generator.make_templates()
+        generator = Generator(memory, size)
         started = time.perf_counter()
-        generator.copy(max(0, -(-wanted // (MESSAGES * TEMPLATES)) - 1))
-        generator.settle()
+        generator.fill(wanted)
         spent = time.perf_counter() - started
     print(f"{generator.messages:,} messages in {generator.projects:,} projects, {spent:,.0f} s")
     return 0

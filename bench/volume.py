@@ -1,8 +1,8 @@
 """Many messages on one node of PostgreSQL: append, search, erase and vacuum.
 
-The store is filled by ``bench.generator``; SMARA_BENCH_MESSAGES says with how many messages (10
-million take some hours and 40 GB). Times are given with the processor time of the server's
-processes, since the machine may be busy:
+The store is filled by ``bench.generator``; SMARA_BENCH_MESSAGES says with how many messages, and
+SMARA_BENCH_PROJECT with how many in each project. One that is filled is measured again. Times are
+given with the processor time of the server's processes, since the machine may be busy:
 ``SMARA_TEST_DURABLE=1 python -m tests.with_postgres python -m bench volume``.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import smara
 from bench.corpus import Corpus
-from bench.generator import MESSAGES, TEMPLATES, Generator, fill
+from bench.generator import MESSAGES, Generator, fill
 from bench.measure import Report, p50, p95
 from bench.tenants import server_seconds
 from smara.privacy.models import EraseTarget
@@ -39,13 +39,13 @@ def run(folder: Path, report: Report) -> None:
         print("needs PostgreSQL: python -m tests.with_postgres python -m bench volume")
         return
     wanted = int(os.environ.get("SMARA_BENCH_MESSAGES", DEFAULT))
+    size = int(os.environ.get("SMARA_BENCH_PROJECT", MESSAGES))
     with smara.open(url, project="tenant") as memory:
-        fill(memory, 5)
-        generator = Generator(memory)
-        generator.make_templates()
+        if not memory.threads.totals()["threads"]:
+            fill(memory, 5)
+        generator = Generator(memory, size)
         with _timed(report, memory, "fill", wanted):
-            generator.copy(max(0, -(-wanted // (MESSAGES * TEMPLATES)) - 1))
-            generator.settle()
+            generator.fill(wanted)
         what = f"{generator.messages:,} messages, {generator.projects:,} projects"
         _report_size(memory, report, what, generator.messages)
         _append(memory, report, what)
@@ -55,7 +55,7 @@ def run(folder: Path, report: Report) -> None:
             memory.internals.database.autocommit() as session,
         ):
             session.run("VACUUM (ANALYZE)")
-    _erase(url, report, what)
+    _erase(url, report, what, size)
 
 
 @contextmanager
@@ -96,7 +96,7 @@ def _append(memory: smara.Memory, report: Report, what: str) -> None:
 
 def _search(memory: smara.Memory, report: Report, what: str) -> None:
     questions = Corpus(5).questions(_QUESTIONS)
-    for name in ("tenant", "appended"):
+    for name in ("tenant", "template-0", "appended"):
         project = memory.in_project(name)
         for question in questions:
             project.search(question)
@@ -110,12 +110,12 @@ def _search(memory: smara.Memory, report: Report, what: str) -> None:
         report.add(f"{what}: search in '{name}', p50 / p95", value)
 
 
-def _erase(url: str, report: Report, what: str) -> None:
+def _erase(url: str, report: Report, what: str, size: int) -> None:
     """Erase threads of a project, then write all files again without them, as an erase does."""
     with smara.open(url, project="template-1") as memory:
         privacy = memory.privacy
         target, now = EraseTarget(is_project=True), 0
-        with _timed(report, memory, f"{what}: erase of a project of {MESSAGES}", MESSAGES):
+        with _timed(report, memory, f"{what}: erase of a project of {size:,}", size):
             plan, _, _ = privacy._remove(target, "bench", now)
         report.add(f"{what}: rows erased with it", f"{plan.total:,}")
         with _timed(report, memory, f"{what}: all files written again after an erase", 1):

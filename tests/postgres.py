@@ -45,6 +45,8 @@ SETTINGS = {
 if os.environ.get("SMARA_TEST_DURABLE"):  # as a user has it, for benchmarks
     SETTINGS |= dict.fromkeys(("fsync", "full_page_writes", "autovacuum"), "on")
     SETTINGS["shared_buffers"] = "128MB"
+    # For a store that is larger than usual: SMARA_TEST_SETTINGS="shared_buffers=2GB …".
+    SETTINGS |= (word.split("=", 1) for word in os.environ.get("SMARA_TEST_SETTINGS", "").split())
 
 
 POOLER_PORT = 6432
