@@ -206,27 +206,64 @@ def problems(memory: Any) -> list[str]:
     """
     found: list[str] = []
     stored = batches(memory)
-    for thread, (observed, tokens, buffered, buffered_tokens) in cursors(memory).items():
-        mine = [batch for batch in stored if batch[0] == thread]
-        covered = [seq for batch in mine for seq in range(batch[2], batch[3] + 1)]
-        if covered != list(range(1, max(observed, buffered) + 1)):
-            found.append(
-                f"{thread}: batches {[batch[1:4] for batch in mine]}, cursor {observed} and "
-                f"{buffered}"
-            )
-        if any(one[1] == "buffered" and other[1] == "active" for one, other in pairwise(mine)):
-            found.append(f"{thread}: active behind buffered")
+    for thread, cursor in cursors(memory).items():
+        mine = [batch[1:] for batch in stored if batch[0] == thread]
         messages = memory.messages.list(thread_id=thread, limit=10_000)
-        for what, seq, counted in (
-            ("observed", observed, tokens),
-            ("buffered", buffered, buffered_tokens),
-        ):
-            real = sum(message.token_count for message in messages if message.seq <= seq)
-            if real != counted:
-                found.append(f"{thread}: {what} up to {seq} is {real} tokens, not {counted}")
-        active = [batch for batch in mine if batch[1] == "active"]
-        if (active[-1][3] if active else 0) != observed:
-            found.append(f"{thread}: observed up to {observed}, but active batches are {active}")
+        tokens = {message.seq: message.token_count for message in messages}
+        found += broken_promises(thread, mine, cursor, tokens)
+    return found
+
+
+def every_problem(memory: Any) -> list[str]:
+    """The same for all projects of a store, read at once: there may be thousands."""
+    with memory._rooms.database.read() as session:
+        stored = session.all(
+            "SELECT thread_no, state, first_seq, last_seq, message_tokens FROM observation_batches"
+            " ORDER BY record_no, thread_no, first_seq"
+        )
+        reached = session.all(
+            "SELECT thread_no, observed_seq, observed_tokens, buffered_seq, buffered_tokens"
+            " FROM observation_cursors"
+        )
+        counted = session.all("SELECT thread_no, seq, token_count FROM messages")
+    mine: dict[int, list[Any]] = {}
+    for thread, *batch in stored:
+        mine.setdefault(thread, []).append(tuple(batch))
+    tokens: dict[int, dict[int, int]] = {}
+    for thread, seq, count in counted:
+        tokens.setdefault(thread, {})[seq] = count
+    return [
+        problem
+        for thread, *cursor in reached
+        for problem in broken_promises(
+            f"thread {thread}", mine.get(thread, []), tuple(cursor), tokens.get(thread, {})
+        )
+    ]
+
+
+def broken_promises(
+    thread: str, mine: list[Any], cursor: tuple[int, ...], tokens: dict[int, int]
+) -> list[str]:
+    """What is wrong with one thread: its batches, its cursor, and the tokens of its messages."""
+    found: list[str] = []
+    observed, _, buffered, _ = cursor
+    covered = [seq for batch in mine for seq in range(batch[1], batch[2] + 1)]
+    if covered != list(range(1, max(observed, buffered) + 1)):
+        found.append(
+            f"{thread}: batches {[batch[:3] for batch in mine]}, cursor {observed} and {buffered}"
+        )
+    if any(one[0] == "buffered" and other[0] == "active" for one, other in pairwise(mine)):
+        found.append(f"{thread}: active behind buffered")
+    for what, seq, counted in (
+        ("observed", observed, cursor[1]),
+        ("buffered", buffered, cursor[3]),
+    ):
+        real = sum(count for each, count in tokens.items() if each <= seq)
+        if real != counted:
+            found.append(f"{thread}: {what} up to {seq} is {real} tokens, not {counted}")
+    active = [batch for batch in mine if batch[0] == "active"]
+    if (active[-1][2] if active else 0) != observed:
+        found.append(f"{thread}: observed up to {observed}, but active batches are {active}")
     return found
 
 

@@ -1,23 +1,25 @@
 """A cluster in trouble: clients behind a pooler, workers killed, PostgreSQL restarted.
 
-Projects are skewed: a few get most of what is written. Clients write through PgBouncer in
-transaction mode. Meanwhile workers of a fleet are killed, connections are cut, and the server is
-restarted. At the end nothing acknowledged is lost, every message is observed exactly once, no row
-of a project speaks of another, and no project has waited for much more than its turn.
+Projects are skewed: a few get most of what is written. Clients write and search through PgBouncer
+in transaction mode, and every message is due at once. Meanwhile workers of a fleet are killed,
+connections are cut, and the server is restarted, until the workers have caught up. At the end
+nothing acknowledged is lost, every message is observed exactly once, no row of a project speaks of
+another, no search has shown one, and no project has waited for much more than its turn.
 """
 
 from __future__ import annotations
 
 import random
+import re
 import signal
 import subprocess
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 import pytest
@@ -28,7 +30,7 @@ from smara.fleet.member import Member
 from smara.fleet.queue import JobQueue
 from smara.testing import FakeClock
 from tests import postgres
-from tests.contract.observing import problems
+from tests.contract.observing import every_problem
 from tests.faults.sizes import IS_LARGE, SEED, count
 from tests.postgres_cluster import Cluster
 from tests.surfaces.shell import command, environment
@@ -40,40 +42,83 @@ pytestmark = [
 ]
 PROJECTS = count(12, 5_000)
 CLIENTS = count(4, 64)
-MESSAGES = count(120, 12_000)
+MESSAGES = count(120, 10_000)
 WORKERS = count(2, 8)
-TROUBLES = count(4, 60)
-"""How many times something goes wrong, evenly over the run."""
+TROUBLES = count(4, 120)
+"""How many times something goes wrong, evenly over what is written and what is observed."""
+NEARLY_ALL = 0.97 if IS_LARGE else 0.85
+"""What the workers are waited for; jobs of the killed come back after a minute or ten."""
+RESTART_EVERY = count(4, 40)
+LOOK_EVERY = 8
+"""So many writes of a client to one search."""
 MOST_TURNS = 3
 """A project's first job may wait for so many jobs of each other project that waits."""
-SETTINGS = {"observe_after_tokens": 1_000, "embedder": "off", "token_model": "estimate"}
+SETTINGS = {
+    "observe_after_tokens": 1_000,
+    "observe_stale_minutes": 0,
+    "embedder": "off",
+    "token_model": "estimate",
+}
 WORDS = "It matters a lot for the release, and the tests have to stay green. " * 3
 
+# What becomes of the jobs, to be read when all is over: counting in the trigger would make a queue
+# of thousands slow.
 _AUDIT = """
-CREATE TABLE audit (no BIGSERIAL, event TEXT, job_id BIGINT, others BIGINT);
+CREATE TABLE audit (no BIGSERIAL, event TEXT, job_id BIGINT, project BIGINT);
 CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  job {fleet}.procrastinate_jobs := CASE WHEN TG_OP = 'DELETE' THEN old ELSE new END;
 BEGIN
-  INSERT INTO {fleet}.audit (event, job_id, others) SELECT lower(TG_OP), new.id,
-    CASE WHEN TG_OP = 'INSERT' AND new.scheduled_at IS NULL AND NOT EXISTS (
-      SELECT FROM {fleet}.procrastinate_jobs j WHERE j.status IN ('todo', 'doing')
-      AND j.id <> new.id AND j.queue_name = 'threads' AND j.args->'project' = new.args->'project')
-    THEN (SELECT count(DISTINCT j.args->'project') FROM {fleet}.procrastinate_jobs j
-      WHERE j.status = 'todo' AND j.queue_name = 'threads') END;
+  INSERT INTO {fleet}.audit (event, job_id, project) VALUES (CASE
+    WHEN TG_OP = 'INSERT' AND job.scheduled_at IS NULL THEN 'put'
+    WHEN TG_OP = 'DELETE' OR job.status NOT IN ('todo', 'doing') THEN 'over'
+    WHEN job.status = 'doing' THEN 'begun' ELSE 'again' END, job.id, (job.args->'project')::bigint);
   RETURN NULL;
 END $$;
-CREATE TRIGGER put AFTER INSERT ON procrastinate_jobs FOR EACH ROW
+CREATE TRIGGER added AFTER INSERT ON procrastinate_jobs FOR EACH ROW
   WHEN (new.queue_name = 'threads') EXECUTE FUNCTION note();
-CREATE TRIGGER begun AFTER UPDATE OF status ON procrastinate_jobs FOR EACH ROW
-  WHEN (new.queue_name = 'threads' AND old.status = 'todo' AND new.status = 'doing')
-  EXECUTE FUNCTION note();
+CREATE TRIGGER changed AFTER UPDATE OF status ON procrastinate_jobs FOR EACH ROW
+  WHEN (new.queue_name = 'threads' AND old.status <> new.status) EXECUTE FUNCTION note();
+CREATE TRIGGER removed AFTER DELETE ON procrastinate_jobs FOR EACH ROW
+  WHEN (old.queue_name = 'threads') EXECUTE FUNCTION note();
 """
-_WAITED = """
-SELECT p.job_id, p.others, (SELECT count(*) FROM audit b WHERE b.event = 'update'
-  AND b.no > p.no AND b.no < s.no) AS between
-FROM audit p JOIN LATERAL (SELECT min(no) AS no FROM audit a
-  WHERE a.event = 'update' AND a.job_id = p.job_id) s ON s.no IS NOT NULL
-WHERE p.event = 'insert' AND p.others IS NOT NULL
-"""
+
+
+class Wait(NamedTuple):
+    """How long the first job of a project waited."""
+
+    projects: int
+    """The projects that had a waiting job when it was put, itself included."""
+    jobs: int
+    """The jobs that were begun before it."""
+
+
+def waits(events: list[tuple[str, int, int]]) -> list[Wait]:
+    """Read from (event, job, project) how long first jobs waited."""
+    found: list[Wait] = []
+    waiting: dict[int, set[int]] = {}
+    alive: dict[int, set[int]] = {}
+    firsts: dict[int, tuple[int, int]] = {}
+    begun = 0
+    for event, job, project in events:
+        if event in ("put", "again"):
+            waiting.setdefault(project, set()).add(job)
+            if event == "put" and not alive.get(project):
+                firsts[job] = len(waiting), begun
+            alive.setdefault(project, set()).add(job)
+            continue
+        waiting.get(project, set()).discard(job)
+        if not waiting.get(project):
+            waiting.pop(project, None)
+        if event == "begun":
+            if job in firsts:
+                projects, before = firsts.pop(job)
+                found.append(Wait(projects, begun - before))
+            begun += 1
+        else:
+            alive.get(project, set()).discard(job)
+            firsts.pop(job, None)
+    return found
 
 
 class Clients:
@@ -83,6 +128,9 @@ class Clients:
         self._url = url
         self.stored: list[tuple[int, str]] = []
         self.refused: defaultdict[str, int] = defaultdict(int)
+        self.seen = 0
+        """How many hits the searches had."""
+        self.leaks: list[str] = []
         self._left = iter(range(MESSAGES))
         self._lock = threading.Lock()
         self.threads = [
@@ -113,6 +161,23 @@ class Clients:
                     self.refused[error.code if error.is_retryable else f"{error}"] += 1
                     continue
                 self.stored.append((project, text))
+                if place % LOOK_EVERY == 0:
+                    with suppress(SmaraError):  # a search may be refused like a write
+                        self.look(into, project)
+
+    def look(self, into: Any, project: int) -> None:
+        """Search a project, and see whether anything found is of another."""
+        for hit in into.search("what matters for the release and the tests"):
+            self.seen += 1
+            self.leaks += [
+                f"p{project} sees {mark}"
+                for mark in re.findall(r"mark-(\d+)-", hit.content)
+                if mark != str(project)
+            ]
+
+    @property
+    def done(self) -> int:
+        return len(self.stored) + sum(self.refused.values())
 
 
 class Workers:
@@ -185,11 +250,21 @@ def _answers(url: str) -> bool:
         return False
 
 
-def _eventually(is_so: Any, seconds: float = 300) -> None:
+def _eventually(is_so: Any, seconds: float = 300, pause: float = 0.05) -> None:
     until = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < until
-        time.sleep(0.05)
+        time.sleep(pause)
+
+
+def _observed(cluster: Cluster) -> int:
+    """How many messages are observed."""
+    with suppress(psycopg.Error), psycopg.connect(cluster.url()) as connection:
+        row = connection.execute(
+            "SELECT sum(observed_seq) FROM smara.observation_cursors"
+        ).fetchone()
+        return int(row[0] or 0) if row else 0
+    return 0  # cut, as the others are
 
 
 def _are_serving(queue: JobQueue, workers: Workers) -> bool:
@@ -205,10 +280,10 @@ def _are_serving(queue: JobQueue, workers: Workers) -> bool:
 
 def trouble(cluster: Cluster, workers: Workers, draw: random.Random, number: int) -> None:
     """Kill a worker, cut connections, or restart the server."""
-    if number == TROUBLES // 2:
+    if number % RESTART_EVERY == RESTART_EVERY // 2:
         cluster.stop()
         cluster.start()
-    elif number % 2:
+    elif number % 3 == 1:
         with psycopg.connect(cluster.url(), autocommit=True) as connection:
             connection.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -220,22 +295,17 @@ def trouble(cluster: Cluster, workers: Workers, draw: random.Random, number: int
 
 
 def test_nothing_is_lost_doubled_or_mixed_up_when_everything_goes_wrong(tmp_path: Path) -> None:
-    """1. Clients write while workers observe and things break. 2. The workers end; what is left is
-    observed to its end. 3. What is stored is compared with what was acknowledged.
+    """1. Clients write while workers observe and things break, until the workers have caught up.
+    2. The workers end; what is left is observed to its end. 3. What is stored is compared with what
+    was acknowledged.
     """
     draw = random.Random(SEED)
     with ExitStack() as stack:
         cluster = stack.enter_context(Cluster())
         url = stack.enter_context(pooler(cluster))
-        later = FakeClock(int(time.time() * 1000) + 600_000)  # leases of the killed are over
-        memory = stack.enter_context(
-            smara.open(
-                url, clock=later, fleet_url=cluster.url(), observe_stale_minutes=0, **SETTINGS
-            )
-        )
-        queue = JobQueue(memory)
-        with smara.open(url, fleet_url=cluster.url(), **SETTINGS) as first:
-            JobQueue(first).install()
+        first = stack.enter_context(smara.open(url, fleet_url=cluster.url(), **SETTINGS))
+        queue = JobQueue(first)
+        queue.install()
         with queue.connection() as connection:
             connection.execute(_AUDIT.format(fleet=queue.schema))
         workers = Workers(url, cluster.url(), tmp_path)
@@ -247,26 +317,40 @@ def test_nothing_is_lost_doubled_or_mixed_up_when_everything_goes_wrong(tmp_path
         for each in clients.threads:
             each.start()
         for number in range(TROUBLES):
-            done = MESSAGES * (number + 1) // (TROUBLES + 1)
-            _eventually(
-                lambda done=done: len(clients.stored) + sum(clients.refused.values()) >= done, 3600
-            )
-            workers.revive()
+            share = NEARLY_ALL * (number + 1) / (TROUBLES + 1)
+            _reach(cluster, workers, clients, share)
             trouble(cluster, workers, draw, number)
         for each in clients.threads:
             each.join()
+        _tell("written", clients)
         _eventually(lambda: _are_serving(queue, workers))
+        _reach(cluster, workers, clients, NEARLY_ALL)
         # One that was still starting has no handler yet.
         codes = set(workers.stop())
         assert codes <= {0, -signal.SIGTERM}, (tmp_path / "workers.log").read_text()[-2000:]
-        _observe_the_rest(memory, queue)
+        _tell("caught up", clients)
+        later = FakeClock(int(time.time() * 1000) + 600_000)  # leases of the killed are over
+        given = {**SETTINGS, "fleet_url": cluster.url()}
+        memory = stack.enter_context(smara.open(url, clock=later, **given))
+        _observe_the_rest(memory, JobQueue(memory))
         _check(memory, queue, clients)
+        _tell("checked", clients)
+
+
+def _reach(cluster: Cluster, workers: Workers, clients: Clients, share: float) -> None:
+    """Wait until such a share is written and observed, whichever goes first."""
+
+    def is_so() -> bool:
+        workers.revive()
+        refused = sum(clients.refused.values())
+        return clients.done + refused + _observed(cluster) >= 2 * MESSAGES * share
+
+    _eventually(is_so, 3600, pause=0.2)
 
 
 def _observe_the_rest(memory: Any, queue: JobQueue) -> None:
     """Run jobs until nothing is pending; those that wait for a retry need not."""
     for _ in range(20):
-        queue.install()  # every thread counts as silent now
         queue.sweep(is_full=True, gone_after_seconds=0.0)
         with queue.connection() as connection:
             connection.execute("UPDATE procrastinate_jobs SET scheduled_at = NULL")
@@ -295,25 +379,39 @@ def _check(memory: Any, queue: JobQueue, clients: Clients) -> None:
     assert stored <= set(rows), "what was acknowledged is there, in its project"
     assert len(rows) == len(set(rows)), "nothing is there twice"
     assert mixed == {}, "no row speaks of another project"
+    assert clients.seen
+    assert clients.leaks == [], "no search shows a row of another project"
     assert pending == []
-    projects = {project for project, _ in clients.stored}
-    for project in sorted(projects):
-        assert problems(memory.in_project(f"p{project}")) == []
+    assert every_problem(memory) == []
     with queue.connection() as connection:
         jobs = connection.execute(
-            "SELECT queue_name, status, args FROM procrastinate_jobs WHERE queue_name <> 'upkeep'"
+            "SELECT id, status, args FROM procrastinate_jobs WHERE queue_name = 'threads'"
         ).fetchall()
-        waited = connection.execute(_WAITED).fetchall()
-    assert [each for each in jobs if each[0] == "threads"] == []
+        events = connection.execute(
+            "SELECT event, job_id, project FROM audit ORDER BY no"
+        ).fetchall()
+    assert jobs == []
+    found = waits(events)
     running = 4 * (WORKERS + 1)
-    unfair = [each for each in waited if each[2] > MOST_TURNS * each[1] + 2 * running]
-    assert waited
+    unfair = [each for each in found if each.jobs > MOST_TURNS * each.projects + 2 * running]
+    assert found
     assert unfair == [], f"{unfair[:5]}: a first job waits for its turn, not for a backlog"
+    longest = max(each.jobs / each.projects for each in found)
+    begun = sum(event == "begun" for event, _, _ in events)
+    _tell(
+        f"{len(rows):,} messages of {len({row[0] for row in rows}):,} projects, {begun:,} jobs,"
+        f" {clients.seen:,} hits seen; {len(found):,} first jobs, the longest wait {longest:.1f}"
+        f" turns, the most projects that waited {max(each.projects for each in found):,}",
+        clients,
+    )
+
+
+def _tell(what: str, clients: Clients) -> None:
     if IS_LARGE:
         print(  # noqa: T201 - a large run says what it did
-            f"{len(rows):,} messages, {len(clients.stored):,} acknowledged, refused"
-            f" {dict(clients.refused)}; {len(waited):,} first jobs, the longest wait"
-            f" {max(between / max(1, others) for _, others, between in waited):.1f} turns"
+            f"{time.process_time():,.0f} s of processor time: {what}; {len(clients.stored):,}"
+            f" acknowledged, refused {dict(clients.refused)}",
+            flush=True,
         )
 
 
@@ -336,3 +434,22 @@ def test_the_checker_of_foreign_marks_sees_one() -> None:
             found = session.all(_foreign_marks("messages"))
             (first,) = session.all("SELECT no FROM projects WHERE id = 'p0'")
     assert found == [(first[0], "1")]
+
+
+def test_a_search_that_shows_another_project_is_a_leak() -> None:
+    with postgres.fresh_store() as url, smara.open(url, **SETTINGS) as memory:
+        into = memory.in_project("p1")
+        into.messages.add(thread_id="t", role="user", content=f"mark-1-0-0: change it. {WORDS}")
+        clients = Clients(url)
+        clients.look(into, 1)
+        assert (clients.seen, clients.leaks) == (1, [])
+        clients.look(into, 0)
+    assert clients.leaks == ["p0 sees 1"]
+
+
+def test_a_project_that_waits_for_the_backlog_of_another_is_noticed() -> None:
+    put = [("put", job, 1) for job in range(9)]
+    begun = [("begun", job, 1) for job in range(9)]
+    fair = [*put, ("put", 9, 2), begun[0], ("begun", 9, 2), *begun[1:]]
+    assert waits(fair) == [Wait(1, 0), Wait(2, 1)]
+    assert waits([*put, ("put", 9, 2), *begun, ("begun", 9, 2)]) == [Wait(1, 0), Wait(2, 9)]
