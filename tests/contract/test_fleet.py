@@ -214,6 +214,25 @@ def test_thread_for_which_a_turn_would_wait_goes_first(memory: Any, queue: JobQu
     assert jobs(queue)[0][1] == f"threads:{thread_no(memory, 't3')}"
 
 
+def test_urgent_jobs_of_one_project_overtake_another_for_eight_turns_at_most(
+    queue: JobQueue,
+) -> None:
+    """Its agents write on, so that its threads are urgent again as soon as they were observed."""
+    begun = []
+    with queue.connection() as connection:
+        connection.execute("SELECT put_job('threads', 2, 100)")
+        for number in range(30):
+            connection.execute("SELECT put_job('threads', 1, %s, true)", (number,))
+            job, project = connection.execute(
+                "SELECT id, (args->'project')::bigint"
+                " FROM procrastinate_fetch_job_v2(ARRAY['threads'], NULL)"
+            ).fetchone()
+            connection.execute("DELETE FROM procrastinate_jobs WHERE id = %s", (job,))
+            begun.append(project)
+    assert begun[0] == 1
+    assert 2 in begun[:10], "a job whose turn it is gets it, however much is urgent elsewhere"
+
+
 def test_model_that_is_away_is_asked_again_later_and_ever_more_rarely(
     place: Place, queue: JobQueue
 ) -> None:

@@ -28,6 +28,14 @@ CREATE SEQUENCE IF NOT EXISTS {fleet}.turn_threads MINVALUE 0;
 CREATE SEQUENCE IF NOT EXISTS {fleet}.turn_learning MINVALUE 0;
 CREATE SEQUENCE IF NOT EXISTS {fleet}.turn_vectors MINVALUE 0;
 
+-- The last turn that an urgent job of a project was given; see put_job.
+CREATE TABLE IF NOT EXISTS {fleet}.urgent_turns (
+  queue      TEXT NOT NULL,
+  project    BIGINT NOT NULL,
+  last_turn  BIGINT NOT NULL,
+  PRIMARY KEY (queue, project)
+);
+
 CREATE INDEX IF NOT EXISTS smara_jobs_by_project ON {fleet}.procrastinate_jobs
   (queue_name, (args->'project'), priority) WHERE status = 'todo';
 CREATE INDEX IF NOT EXISTS smara_jobs_by_lock ON {fleet}.procrastinate_jobs (lock);
@@ -52,7 +60,8 @@ CREATE OR REPLACE FUNCTION {fleet}.now_ms() RETURNS BIGINT LANGUAGE sql AS
 
 -- Projects take turns: the first waiting job of each has the turn that the queue has reached, the second the next one,
 -- and so on. A project with ten thousand jobs thus keeps one with a single job waiting for one job of its own, and no
--- turn is overtaken for ever. An urgent job has some turns of advance.
+-- turn is overtaken for ever. An urgent job has eight turns of advance, of which each one of its project uses up one:
+-- a project whose threads are urgent again as soon as they were observed gets its share from then on.
 CREATE OR REPLACE FUNCTION {fleet}.put_job(
   in_queue TEXT, in_project BIGINT, in_key BIGINT, is_urgent BOOLEAN DEFAULT false,
   in_attempt BIGINT DEFAULT 0, in_seconds DOUBLE PRECISION DEFAULT 0
@@ -61,20 +70,26 @@ DECLARE
   name TEXT := in_queue || ':' || in_key;
   waiting RECORD;
   turn BIGINT;
+  ahead BIGINT;
 BEGIN
   EXECUTE format('SELECT last_value FROM turn_%s', in_queue) INTO turn;
+  IF is_urgent THEN
+    SELECT greatest(turn - 8, max(u.last_turn) + 1) INTO ahead FROM urgent_turns u
+      WHERE u.queue = in_queue AND u.project = in_project;
+  END IF;
   SELECT id, priority INTO waiting FROM procrastinate_jobs WHERE queueing_lock = name AND status = 'todo';
   IF FOUND THEN
-    IF is_urgent AND waiting.priority < 8 - turn THEN
-      UPDATE procrastinate_jobs SET priority = 8 - turn WHERE id = waiting.id AND status = 'todo';
+    IF waiting.priority < -ahead THEN
+      UPDATE procrastinate_jobs SET priority = -ahead WHERE id = waiting.id AND status = 'todo';
+      PERFORM note_urgent_turn(in_queue, in_project, ahead);
     END IF;
     RETURN false;
   END IF;
-  IF is_urgent THEN
-    turn := turn - 8;
-  ELSE
-    SELECT greatest(turn, 1 - min(priority)) INTO turn FROM procrastinate_jobs
-      WHERE status = 'todo' AND queue_name = in_queue AND args->'project' = to_jsonb(in_project);
+  SELECT greatest(turn, 1 - min(priority)) INTO turn FROM procrastinate_jobs
+    WHERE status = 'todo' AND queue_name = in_queue AND args->'project' = to_jsonb(in_project);
+  IF ahead < turn THEN
+    turn := ahead;
+    PERFORM note_urgent_turn(in_queue, in_project, ahead);
   END IF;
   PERFORM procrastinate_defer_jobs_v1(ARRAY[ROW(
     in_queue, in_queue, -turn, name, name,
@@ -85,6 +100,12 @@ BEGIN
 EXCEPTION WHEN unique_violation THEN  -- another session has just put the same one
   RETURN false;
 END
+$$;
+
+CREATE OR REPLACE FUNCTION {fleet}.note_urgent_turn(in_queue TEXT, in_project BIGINT, in_turn BIGINT) RETURNS void
+LANGUAGE sql SET search_path TO {fleet}, pg_temp AS $$
+  INSERT INTO urgent_turns AS u (queue, project, last_turn) VALUES (in_queue, in_project, in_turn)
+    ON CONFLICT (queue, project) DO UPDATE SET last_turn = excluded.last_turn WHERE u.last_turn < excluded.last_turn
 $$;
 
 CREATE OR REPLACE FUNCTION {fleet}.turn_taken() RETURNS trigger LANGUAGE plpgsql
@@ -265,6 +286,7 @@ BEGIN
   FOR each IN SELECT unnest(ARRAY['threads', 'learning', 'vectors']) AS queue LOOP
     IF NOT EXISTS (SELECT FROM procrastinate_jobs WHERE queue_name = each.queue AND status IN ('todo', 'doing')) THEN
       PERFORM setval('turn_' || each.queue, 0, false);
+      DELETE FROM urgent_turns u WHERE u.queue = each.queue;
     END IF;
   END LOOP;
   RETURN NEXT;
