@@ -141,6 +141,84 @@ def test_a_small_project_beside_a_large_one_reads_its_own_messages(large, what):
     assert _scans(large)["messages"] - before["messages"] <= FEW
 
 
+def _fetched(url: str) -> int:
+    """The rows of messages that were fetched through indexes so far."""
+    import psycopg
+
+    conninfo, schema = split_schema(url)
+    with psycopg.connect(conninfo) as connection:
+        row = connection.execute(
+            "SELECT sum(idx_tup_fetch)::int FROM pg_stat_user_tables"
+            " WHERE schemaname = %s AND relname LIKE 'messages%%'",
+            (schema,),
+        ).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _beside(memory: smara.Memory, name: str) -> smara.Memory:
+    """A new project in the part of a project."""
+    part = (
+        "SELECT k FROM projects p, generate_series(0, 15) AS k WHERE p.id = ?"
+        " AND satisfies_hash_partition('messages'::regclass, 16, k, p.no)"
+    )
+    for number in range(200):
+        other = memory.in_project(f"beside-{number}")
+        with memory.internals.database.read() as session:
+            if session.one(part, (f"beside-{number}",)) == session.one(part, (name,)):
+                return other
+    raise AssertionError("none of 200 projects is in that part")
+
+
+def test_a_project_that_the_server_has_not_counted_yet_is_read_by_its_keys(large):
+    """The planner takes such a project for one of a single row, and every index for as good."""
+    with smara.open(large, embedder="off", project="large") as memory:
+        new = _beside(memory, "large")
+        texts = [f"the quick release of step{number} is late" for number in range(300)]
+        new.messages.add_many(
+            thread_id="t", messages=[{"role": "user", "content": text} for text in texts]
+        )
+        question = "which release was late"
+        assert new.search(question)
+        with memory.internals.database.read() as session:
+            session.one("SELECT pg_stat_force_next_flush()")
+        before = _fetched(large)
+        new.search(question)
+        with memory.internals.database.read() as session:
+            session.one("SELECT pg_stat_force_next_flush()")
+    assert _fetched(large) - before < 20 * len(texts), "not every pair of its messages"
+
+
+_COUNTED = (
+    "SELECT tablename FROM pg_stats WHERE schemaname = current_schema() AND attname = 'project_no'"
+    " AND (tablename LIKE 'messages%' OR tablename LIKE 'words%')"
+)
+
+
+def test_a_store_of_before_forgets_what_the_server_had_counted():
+    from smara.config import Settings
+    from smara.core.clock import SystemClock
+    from smara.database.migrate import migrate
+    from smara.memory import open_database
+    from tests.postgres import fresh_schema
+
+    with fresh_schema() as url:
+        database = open_database(Settings(db=url))
+        migrate(database, SystemClock(), target=56)
+        with database.write() as session:
+            session.run("INSERT INTO projects (id, name, created_at) VALUES ('p', 'p', 1)")
+            session.run(
+                "INSERT INTO words (project_no, word, trigrams)"
+                " SELECT 1, 'word' || n, ARRAY['1:wor'] FROM generate_series(1, 300) AS n"
+            )
+            session.run("ANALYZE")
+            assert session.all(_COUNTED)
+        migrate(database, SystemClock())
+        with database.write() as session:
+            session.run("ANALYZE")
+            assert session.all(_COUNTED) == []
+        database.close()
+
+
 _PART = re.compile(rf" on ({'|'.join(DIVIDED)})_(\d+)\b")
 
 
