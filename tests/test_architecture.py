@@ -377,20 +377,20 @@ def test_sql_is_composed_from_constants_only():
 
 
 # The house does not grow back. A new room gets a line of its own here when it comes.
-MOST_FILES = 408
+MOST_FILES = 406
 MOST_FUNCTIONS = 4_690
-MOST_STATEMENTS = 52_430
+MOST_STATEMENTS = 51_740
 MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "adapters/host_specs": (24, 60, 520),
     "adapters/sdk": (24, 480, 4_000),
     "browse": (10, 80, 900),
-    "commits": (10, 96, 1_060),
-    "core/startup": (3, 24, 166),
+    "commits": (10, 98, 1_070),
+    "core/startup": (3, 24, 168),
     "database/fulltext_postgres": (1, 21, 118),
     "database/partitions": (1, 2, 27),
     "database/postgres": (1, 20, 130),
     "database/servers": (1, 25, 192),
-    "decisions": (14, 165, 1_690),
+    "decisions": (16, 180, 1_860),
     "frameworks": (10, 120, 1_000),
     "feed": (3, 8, 90),
     "jobs": (2, 16, 140),
