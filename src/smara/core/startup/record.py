@@ -92,8 +92,6 @@ class _Facts:
                 make = dataclasses.dataclass(
                     init=False, repr=False, eq=False, kw_only=self._kw_only
                 )
-                # For a class without a text the decorator reads its signature: 3 to 8 ms.
-                self._cls.__doc__ = self._cls.__doc__ or self._cls.__name__
                 found = vars(make(self._cls))
                 for name in _FACTS if self._made is not self._cls else ():
                     setattr(self._made, name, found[name])
