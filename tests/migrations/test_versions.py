@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import smara
-from smara.database.migrate import HEAD, migrate
+from smara.database.migrate import migrate
 from smara.database.partitions import move_rows
 from smara.testing import FakeClock, HashEmbedder
 
@@ -24,6 +24,8 @@ OLDER = "5864a185"
 """A commit whose schema is 42: text indexes are divided there, vectors are not."""
 UNDIVIDED = "efc077bb"
 """A commit whose schema is 46: the tables of records are not divided there."""
+DIVIDED_MESSAGES = 56
+"""The step that ends the division of the messages."""
 pytestmark = pytest.mark.postgres
 
 
@@ -129,8 +131,8 @@ def test_an_older_process_goes_on_while_the_tables_of_records_are_divided(
         assert old.ask(f"add the walrus {word}") == {"answer": number}
     assert old.ask("embed") == {"answer": True}
     database = open_database(postgres_url)
-    migrate(database, FakeClock(), target=HEAD - 1)
-    move_rows(database, HEAD, lambda session: False)
+    migrate(database, FakeClock(), target=DIVIDED_MESSAGES - 1)
+    move_rows(database, DIVIDED_MESSAGES, lambda session: False)
     assert old.ask("add the walrus swims") == {"answer": 4}
     with database.read() as session:
         first = session.one("SELECT id FROM messages WHERE seq = 1")[0]
