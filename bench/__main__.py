@@ -1,5 +1,5 @@
 """``python -m bench [compare|search|processes|tasks|calls|observe|steps|hooks|watch|say|
-embed|code|decisions|copy|export|adapters|http|fleet|tenants|triggers|volume|
+embed|code|decisions|copy|export|adapters|http|fleet|databases|tenants|triggers|volume|
 peers] [--small] [--large]``
 """
 
@@ -17,7 +17,7 @@ from bench.measure import Report
 _PARTS = [
     "compare", "processes", "search", "tasks", "calls", "observe", "steps", "hooks",
     "watch", "say", "embed", "code", "decisions", "copy", "export", "adapters", "http",
-    "fleet", "tenants",
+    "fleet", "databases", "tenants",
 ]  # fmt: skip
 
 
@@ -29,7 +29,7 @@ def main() -> int:
     parser.add_argument(
         "--large",
         action="store_true",
-        help="decisions: go to 100,000 sessions; copy, export: to 1,000,000 messages",
+        help="decisions: go to 100,000 sessions; copy, export, databases: to 1,000,000 messages",
     )
     parser.add_argument("--out", type=Path, default=Path(".bench"))
     options = parser.parse_args()
@@ -117,6 +117,11 @@ def main() -> int:
                 from bench import fleet
 
                 fleet.run(folder, report)
+            elif part == "databases":
+                from bench import databases
+
+                sizes = databases.LARGE if options.large else databases.SIZES
+                databases.run(folder, report, sizes[:1] if options.small else sizes)
             elif part == "tenants":
                 from bench import tenants
 

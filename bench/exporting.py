@@ -60,7 +60,7 @@ def run(folder: Path, report: Report, sizes: Sequence[int] = SIZES) -> None:
                 memory.messages.append_batch(smara.NewThread(thread), batch, compact=False)
                 stored += len(batch)
         archive = folder / f"{size}.zip"
-        before, peak, took = _measure(store, archive, "export")
+        before, peak, took = measure(store, archive, "export")
         report.figure(f"export.{size}.peak_mib", peak)
         mib = archive.stat().st_size / 2**20
         report.add(
@@ -74,12 +74,12 @@ def run(folder: Path, report: Report, sizes: Sequence[int] = SIZES) -> None:
             peak <= MOST_MIB,
         )
     if len(sizes) > 1:
-        _, peak, took = _measure(folder / "import.db", folder / f"{sizes[1]}.zip", "import")
+        _, peak, took = measure(folder / "import.db", folder / f"{sizes[1]}.zip", "import")
         report.add(f"import of {sizes[1]:,} messages", f"{sizes[1] / took:,.0f}/s, {took:.1f} s")
         report.add("  peak memory", f"{peak:.0f} MiB")
 
 
-def _measure(store: Path, archive: Path, act: str) -> tuple[float, float, float]:
+def measure(store: Path | str, archive: Path, act: str) -> tuple[float, float, float]:
     """Return memory before and at the peak in MiB, and seconds."""
     done = subprocess.run(
         [sys.executable, "-c", _WORK, str(store), str(archive), act],

@@ -290,7 +290,7 @@ def _cases(number: int) -> list[Case]:
     ]
 
 
-def once(event: str, payload: dict[str, Any], place: Path, store: Path) -> tuple[Taken, int]:
+def once(event: str, payload: dict[str, Any], place: Path, store: Path | str) -> tuple[Taken, int]:
     """Run a hook, or bare Python without an event; the time, and the size of its answer."""
     command = [sys.executable, "-c", "pass"] if not event else [*program(), "hook", "claude", event]
     environment = {

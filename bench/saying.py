@@ -70,15 +70,21 @@ def run(folder: Path, report: Report, messages: int = MESSAGES) -> None:
 
 
 def _fill(memory: smara.Memory, messages: int) -> None:
-    corpus, chance = Corpus(11), random.Random(3)
+    corpus = Corpus(11)
     for start in range(0, messages, 1_000):
         memory.messages.add_many(
             thread_id=f"t{start // 1000}", messages=corpus.messages(1_000, start)
         )
+    fill_knowledge(memory, corpus)
+
+
+def fill_knowledge(memory: smara.Memory, corpus: Corpus, memories: int = MEMORIES) -> None:
+    """Write memories of every type, and tasks."""
+    chance = random.Random(3)
     words = [
         word for number in range(200) for word in corpus.text(number).split() if word.isalpha()
     ]
-    for number in range(MEMORIES):
+    for number in range(memories):
         content = f"{' '.join(chance.sample(words, 12))} in module_{number} needs `call_{number}()`"
         fields: dict[str, Any] = {"files": [f"src/m{number % 40}/f{number}.py"], "confidence": 0.9}
         type_ = _TYPES[number % 6]

@@ -31,7 +31,7 @@ def run(folder: Path, report: Report, sizes: tuple[int, ...] = SIZES) -> None:
         path = folder / f"tasks-{size}.db"
         with smara.open(path, durability="normal") as memory:
             started = time.perf_counter()
-            imported = memory.tasks.put_many(_tasks(size))
+            imported = memory.tasks.put_many(tasks(size))
             if imported.refused or imported.added != size:
                 sys.exit(f"the benchmark is wrong: {imported}")
             rate = size / (time.perf_counter() - started)
@@ -48,7 +48,7 @@ def run(folder: Path, report: Report, sizes: tuple[int, ...] = SIZES) -> None:
         report.add(f"tasks: {verb}, p50 from {sizes[0]:,} to {sizes[-1]:,}", f"× {growth:.1f}")
 
 
-def _tasks(size: int) -> Iterator[NewTask]:
+def tasks(size: int) -> Iterator[NewTask]:
     """Half of them closed, the older the likelier; each needs up to three older ones, near it or
     anywhere.
     """
