@@ -113,6 +113,7 @@ def test_an_approved_plan_is_told_before_the_code_that_it_names_is_changed(
 
 NOT_APPROVED = {
     "a plan to look at": [("user", f"Review the following plan:\n\n{PLAN}")],
+    "a plan that has to wait": [("user", f"Do not implement the plan yet:\n\n{PLAN}")],
     "a plan that was refused": form("The user doesn't want to proceed.", plan=PLAN),
     "a tool of the same name": [
         (

@@ -27,8 +27,12 @@ _FORMS = frozenset({"AskUserQuestion", "question"})
 _PLAN_FORMS = frozenset({"ExitPlanMode", "exit_plan_mode"})
 _APPROVED = "User has approved"
 """The tools by which hosts let a person approve a plan, and how the answer begins."""
-_PLAN_PROMPT = regex(r"\s*[^\n]{0,200}\bimplement the (?:following )?plan\b[^\n]{0,200}\n", re.I)
-"""The first line of a message by which hosts have an approved plan carried out."""
+_PLAN_PROMPT = regex(
+    r"\s*(?:[^\n]{0,200}[.!?][ \t]+)?implement the (?:following )?plan\b[^\n]{0,400}\n", re.I
+)
+"""The first line of a message by which hosts have an approved plan carried out. The order begins a
+sentence: "do not implement the plan yet" is none.
+"""
 _PROPOSED = regex(r"<proposed_plan>(.*?)</proposed_plan>", re.DOTALL)
 _PLAN_ORDER = regex(r"\s*implement the plan\b[^\n]{0,200}\s*\Z", re.I)
 """A message that approves the plan that the agent has just proposed."""
