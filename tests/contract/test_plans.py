@@ -62,7 +62,7 @@ def say(memory, name, turns, day=0):
     memory.decisions.update()
 
 
-def before_edit(memory, root, old, session="s-new"):
+def before_edit(memory, root, old="    return 2 * days", session="s-new"):
     change = {"file_path": str(root / "billing/fees.py"), "old_string": old, "new_string": "pass"}
     injection = memory.moments.before_tool(session, "Edit", change)
     return injection.text if injection is not None else ""
@@ -104,11 +104,11 @@ def test_an_approved_plan_is_told_before_the_code_that_it_names_is_changed(
     assert decision.rule == "Cap the late fee at 40 euros"
     assert decision.memory.files == ("billing/fees.py",)
     assert decision.memory.taint == ()
-    text = before_edit(memory, repository, "x = late_fee(3)")
+    text = before_edit(memory, repository)
     assert f'{SHOWN}1: "Cap the late fee at 40 euros"' in text
     assert "as it was before that" in text
     assert "The law caps it at 40 euros per invoice" in text
-    assert before_edit(memory, repository, "x = late_fee(3)") == ""
+    assert before_edit(memory, repository) == ""
 
 
 NOT_APPROVED = {
@@ -140,8 +140,11 @@ def test_a_plan_that_no_person_approved_is_none(memory, repository, turns):
 
 
 def test_a_plan_is_not_told_at_other_code_of_its_file_nor_at_the_start(memory, repository):
+    fees = repository / "billing/fees.py"
+    fees.write_text(f"{fees.read_text()}\n\ndef total(days):\n    return late_fee(days) + 1\n")
     say(memory, "plan", APPROVED["a prompt of the host"])
-    assert before_edit(memory, repository, "def send_mail(to):") == ""
+    assert before_edit(memory, repository, "    return late_fee(days) + 1") == ""
+    assert before_edit(memory, repository, "    return to") == ""
     start = memory.moments.start("s-start")
     assert start is None or SHOWN not in start.text
     path = str(repository / "billing/fees.py")
@@ -152,7 +155,7 @@ def test_of_two_plans_about_the_same_code_the_newer_is_told(memory, repository):
     say(memory, "first", APPROVED["a prompt of the host"])
     newer = PLAN.replace("40", "60").replace("Cap the late fee", "Raise the cap of late fees")
     say(memory, "second", [("user", f"Implement the following plan:\n\n{newer}")], day=3)
-    text = before_edit(memory, repository, "return late_fee(1)")
+    text = before_edit(memory, repository, "def late_fee(days):")
     assert f'{SHOWN}4: "Raise the cap of late fees at 60 euros"' in text
     assert "40 euros" not in text
 

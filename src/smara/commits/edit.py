@@ -34,7 +34,6 @@ _DEFINITION = regex(
     r"\s*(?:(?:export|default|public|private|protected|internal|static|final|override|abstract"
     r"|async|pub(?:\([^)]*\))?)\s+)*(?:def|class|func|fn|fun|function)\b"
 )
-_WORD = regex(r"[A-Za-z_]\w{3,}")
 _PAIRS = (("old_string", "new_string"), ("oldString", "newString"), ("old_str", "new_str"))
 _MOST_CHARACTERS, _MOST_LINES = 400_000, 60
 
@@ -154,16 +153,21 @@ def _edits_of(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                     yield old, new
 
 
-def changes_code(given: Mapping[str, Any], names: Iterable[str]) -> bool:
-    """Return True if the changed lines hold one of the names.
+def changes_code(given: Mapping[str, Any], names: Iterable[str], path: str) -> bool:
+    """Return True if a call changes a function or class of one of the names.
 
-    >>> changes_code({"old_string": "x = late_fee(1)", "new_string": "x = 0"}, ["late_fee"])
-    True
+    Args:
+        given: The arguments of the call.
+        names: Functions and classes.
+        path: The file that it changes.
     """
-    texts = [text for edit in _edits_of(given) for text in edit]
-    texts = texts or [str(given.get("content") or given.get("file_text") or "")]
-    words = {word for text in texts for word in _WORD.findall(text[:_MOST_CHARACTERS])}
-    return not words.isdisjoint(names)
+    from smara.core.files import read_regular
+
+    try:
+        text = read_regular(path, _MOST_CHARACTERS).decode("utf-8", "replace")
+    except OSError:
+        return False
+    return not _Change(given, text).functions.isdisjoint(names)
 
 
 def injection_of(note: Mapping[str, Any], point: str, is_edit: bool) -> dict[str, Any]:

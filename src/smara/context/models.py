@@ -97,8 +97,8 @@ class ToolTrigger:
     Of ``file`` (from the root of the repository), ``command`` (as it is compared, see
     ``actions.commands``), ``pattern`` (one identifier of what is searched for, in lower case),
     ``needs`` (a program with subcommands and options, see ``core.triggers.starts``) and ``words``
-    (all of which an error's text must hold) one is given. With ``names`` beside a file, the lines
-    that a change replaces or writes must hold one of them.
+    (all of which an error's text must hold) one is given. With ``names`` beside a file, a
+    change must be of a function or class that is called so.
     """
 
     point: Literal["before_tool", "after_tool", "tool_failure"]

@@ -453,7 +453,8 @@ def _fits(
         return True
     from smara.commits.edit import changes_code
 
-    return changes_code(given, entry["names"])
+    whole = (os.path.join(cwd, each) for each in files if isinstance(each, str))
+    return any(changes_code(given, entry["names"], path) for path in whole)
 
 
 def is_file(path: str, known: str, root: str, cwd: str) -> bool:

@@ -206,11 +206,15 @@ class MemoryFinder:
         for each in self._sure(gone):
             if names.intersection(each.memory.files):
                 found.setdefault(each.memory.id, each)
+        whole = os.path.join(root or "", path)
         fitting = [
             each
             for each in found.values()
             if is_for_file(each.memory, is_edit)
-            and (not is_plan(each.memory) or changes_code(change or {}, plan_names(each.memory)))
+            and (
+                not is_plan(each.memory)
+                or changes_code(change or {}, plan_names(each.memory), whole)
+            )
         ]
         return file_order(fitting, is_edit)[:MOST_OF_A_FILE]
 
