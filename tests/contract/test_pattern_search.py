@@ -21,7 +21,17 @@ def taught(memory):
 
 
 @pytest.mark.parametrize(
-    "pattern", [r"refresh_?tokens?\(", "refreshTokens", r"\brefresh_tokens\b", "**/auth/tokens.py"]
+    "pattern",
+    [
+        r"refresh_?tokens?\(",
+        "refreshTokens",
+        r"\brefresh_tokens\b",
+        "**/auth/tokens.py",
+        r"def refresh_tokens\(",
+        "class refresh_tokens",
+        "refresh.?tokens",
+        "refresh[-_]tokens",
+    ],
 )
 def test_memory_that_holds_all_the_words_is_found(taught, pattern):
     assert taught.search_pattern(pattern).content.startswith("refresh_tokens is defined")

@@ -19,6 +19,13 @@ LONGEST_PATTERN = 500
 _MOST_ROWS = 200
 _MOST_TERMS = 24
 _ESCAPED_CLASS = regex(r"\\[bBdDsSwWAZz]")
+_JOINT = regex(r"(?<=\w)(?:\.\?|\[[-_. ]{1,4}\]\??)(?=\w)")
+"""Any of the signs that join the parts of a name."""
+_KEYWORD = regex(
+    r"\b(?:def|class|function|func|fn|const|let|var|type|interface|struct|enum|trait|module|async"
+    r"|export|public|private|static)\s+(?=\w)"
+)
+"""What a definition begins with; a memory that names the code does not say it."""
 _REGEX = regex(r"\(\?[:=!<iLmsux]*|\[[^\]]*\]|\{[\d,]*\}|[\^$*+?|()\\]")
 
 
@@ -26,11 +33,13 @@ def words_of(pattern: str) -> str:
     r"""The words of a regular expression or a glob, without its signs.
 
     >>> words_of(r"\bdef\s+refresh_?tokens?\("), words_of("src/**/auth*.ts")
-    ('def refresh_tokens', 'src/ /auth .ts')
+    ('refresh_tokens', 'src/ /auth .ts')
+    >>> words_of("retry.?budget"), words_of("class RetryBudget")
+    ('retry_budget', 'RetryBudget')
     """
-    plain = _ESCAPED_CLASS.sub(" ", pattern[:LONGEST_PATTERN])
+    plain = _ESCAPED_CLASS.sub(" ", _JOINT.sub("_", pattern[:LONGEST_PATTERN]))
     plain = re.sub(r"([\w])\?", r"\1", plain)
-    return " ".join(_REGEX.sub(" ", plain).split())
+    return _KEYWORD.sub("", " ".join(_REGEX.sub(" ", plain).split()))
 
 
 class PatternSearch:

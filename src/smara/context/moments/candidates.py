@@ -26,6 +26,7 @@ from smara.knowledge.models import MemoryType, TypedMemory
 from smara.knowledge.reader import names_of
 from smara.knowledge.statements import Statement, is_repeated_in, parse_statement
 from smara.knowledge.trust import Tellable
+from smara.search.patterns import words_of
 
 MOST = 28
 """More than this nobody reads at the start of a session."""
@@ -247,7 +248,7 @@ class MemoryFinder:
 
     def answering(self, pattern: str) -> list[Tellable]:
         """Return the memory that has every word of a search."""
-        memory_id = self._search_pattern(pattern) if is_telling(pattern) else None
+        memory_id = self._search_pattern(pattern) if is_telling(words_of(pattern)) else None
         memory = self.memories.find(memory_id) if memory_id is not None else None
         is_answer = memory is not None and "search" in KINDS[memory.type].told_at
         return self._sure([memory]) if memory is not None and is_answer else []
@@ -405,9 +406,7 @@ def is_telling(pattern: str) -> bool:
     >>> is_telling("refresh_tokens"), is_telling("RefreshToken"), is_telling("import"), is_telling("retry budget limit")
     (True, True, False, True)
     """  # noqa: E501
-    words = [
-        word for word in pattern.replace("\\b", " ").replace("\\s", " ").split() if len(word) >= 4
-    ]
+    words = [word for word in pattern.split() if len(word) >= 4]
     is_name = any("_" in word.strip("_") or _INNER_CAPITAL.search(word) for word in words)
     return is_name or len(words) >= 3
 
