@@ -62,7 +62,7 @@ def say(memory, name, turns, day=0):
     memory.decisions.update()
 
 
-def before_edit(memory, root, old="    return 2 * days", session="s-new"):
+def before_edit(memory, root, old="def late_fee(days):\n    return 2 * days", session="s-new"):
     change = {"file_path": str(root / "billing/fees.py"), "old_string": old, "new_string": "pass"}
     injection = memory.moments.before_tool(session, "Edit", change)
     return injection.text if injection is not None else ""
@@ -140,11 +140,9 @@ def test_a_plan_that_no_person_approved_is_none(memory, repository, turns):
 
 
 def test_a_plan_is_not_told_at_other_code_of_its_file_nor_at_the_start(memory, repository):
-    fees = repository / "billing/fees.py"
-    fees.write_text(f"{fees.read_text()}\n\ndef total(days):\n    return late_fee(days) + 1\n")
     say(memory, "plan", APPROVED["a prompt of the host"])
-    assert before_edit(memory, repository, "    return late_fee(days) + 1") == ""
-    assert before_edit(memory, repository, "    return to") == ""
+    assert before_edit(memory, repository, "def total(days):\n    return late_fee(days) + 1") == ""
+    assert before_edit(memory, repository, "def send_mail(to):") == ""
     start = memory.moments.start("s-start")
     assert start is None or SHOWN not in start.text
     path = str(repository / "billing/fees.py")

@@ -34,6 +34,12 @@ _DEFINITION = regex(
     r"\s*(?:(?:export|default|public|private|protected|internal|static|final|override|abstract"
     r"|async|pub(?:\([^)]*\))?)\s+)*(?:def|class|func|fn|fun|function)\b"
 )
+_DEFINED = regex(
+    r"^\s*(?:(?:export|default|public|private|protected|internal|static|final|abstract|async"
+    r"|pub(?:\([^)]*\))?)\s+)*(?:def|class|func|fn|fun|function|type|struct|enum|interface|trait)"
+    r"\s+(?:\([^)\n]{0,80}\)\s*)?([A-Za-z_$][\w$]*)",
+    re.MULTILINE,
+)
 _PAIRS = (("old_string", "new_string"), ("oldString", "newString"), ("old_str", "new_str"))
 _MOST_CHARACTERS, _MOST_LINES = 400_000, 60
 
@@ -153,21 +159,16 @@ def _edits_of(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                     yield old, new
 
 
-def changes_code(given: Mapping[str, Any], names: Iterable[str], path: str) -> bool:
-    """Return True if a call changes a function or class of one of the names.
+def redefines(given: Mapping[str, Any], names: Iterable[str]) -> bool:
+    """Return True if a call replaces the line that defines a name.
 
-    Args:
-        given: The arguments of the call.
-        names: Functions and classes.
-        path: The file that it changes.
+    >>> redefines({"old_string": "def late_fee(days):\\n    return 2"}, ["late_fee"])
+    True
+    >>> redefines({"old_string": "    return late_fee(2)"}, ["late_fee"])
+    False
     """
-    from smara.core.files import read_regular
-
-    try:
-        text = read_regular(path, _MOST_CHARACTERS).decode("utf-8", "replace")
-    except OSError:
-        return False
-    return not _Change(given, text).functions.isdisjoint(names)
+    olds = (old for old, _ in _edits_of(given))
+    return not {name for old in olds for name in _DEFINED.findall(old)}.isdisjoint(names)
 
 
 def injection_of(note: Mapping[str, Any], point: str, is_edit: bool) -> dict[str, Any]:

@@ -98,7 +98,7 @@ class ToolTrigger:
     ``actions.commands``), ``pattern`` (one identifier of what is searched for, in lower case),
     ``needs`` (a program with subcommands and options, see ``core.triggers.starts``) and ``words``
     (all of which an error's text must hold) one is given. With ``names`` beside a file, a
-    change must be of a function or class that is called so.
+    change must replace the line that defines one of them.
     """
 
     point: Literal["before_tool", "after_tool", "tool_failure"]

@@ -451,10 +451,9 @@ def _fits(
         return False
     if not entry.get("names"):
         return True
-    from smara.commits.edit import changes_code
+    from smara.commits.edit import redefines
 
-    whole = (os.path.join(cwd, each) for each in files if isinstance(each, str))
-    return any(changes_code(given, entry["names"], path) for path in whole)
+    return redefines(given, entry["names"])
 
 
 def is_file(path: str, known: str, root: str, cwd: str) -> bool:

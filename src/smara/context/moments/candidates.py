@@ -12,7 +12,7 @@ from dataclasses import replace
 from heapq import nlargest
 from typing import Any, NamedTuple
 
-from smara.commits.edit import changes_code
+from smara.commits.edit import redefines
 from smara.context.models import BUDGETS
 from smara.context.moments.draft import LONGEST_LINE, cost_of, memory_line
 from smara.core.startup.regex import regex
@@ -207,15 +207,11 @@ class MemoryFinder:
         for each in self._sure(gone):
             if names.intersection(each.memory.files):
                 found.setdefault(each.memory.id, each)
-        whole = os.path.join(root or "", path)
         fitting = [
             each
             for each in found.values()
             if is_for_file(each.memory, is_edit)
-            and (
-                not is_plan(each.memory)
-                or changes_code(change or {}, plan_names(each.memory), whole)
-            )
+            and (not is_plan(each.memory) or redefines(change or {}, plan_names(each.memory)))
         ]
         return file_order(fitting, is_edit)[:MOST_OF_A_FILE]
 
