@@ -62,9 +62,11 @@ def say(memory, name, turns, day=0):
     memory.decisions.update()
 
 
-def before_edit(memory, root, old="def late_fee(days):\n    return 2 * days", session="s-new"):
-    change = {"file_path": str(root / "billing/fees.py"), "old_string": old, "new_string": "pass"}
-    injection = memory.moments.before_tool(session, "Edit", change)
+ABOUT = "Customers complain about the late fee: its cap of some euros is not kept."
+
+
+def told(memory, text=ABOUT, session="s-new"):
+    injection = memory.moments.first_message(session, text)
     return injection.text if injection is not None else ""
 
 
@@ -96,19 +98,18 @@ APPROVED = {
 
 
 @pytest.mark.parametrize("turns", APPROVED.values(), ids=APPROVED)
-def test_an_approved_plan_is_told_before_the_code_that_it_names_is_changed(
-    memory, repository, turns
-):
+def test_an_approved_plan_is_told_with_a_message_about_its_subject_once(memory, repository, turns):
     say(memory, "plan", turns)
-    (decision,) = memory.decisions.list()
+    (decision,) = memory.decisions.list(path="billing/fees.py")
     assert decision.rule == "Cap the late fee at 40 euros"
-    assert decision.memory.files == ("billing/fees.py",)
+    assert decision.is_plan
     assert decision.memory.taint == ()
-    text = before_edit(memory, repository)
+    text = told(memory)
     assert f'{SHOWN}1: "Cap the late fee at 40 euros"' in text
     assert "as it was before that" in text
     assert "The law caps it at 40 euros per invoice" in text
-    assert before_edit(memory, repository) == ""
+    assert told(memory) == ""
+    assert told(memory, "Make the button of the dialog green.", "s-other") == ""
 
 
 NOT_APPROVED = {
@@ -139,32 +140,24 @@ def test_a_plan_that_no_person_approved_is_none(memory, repository, turns):
     assert [each.rule for each in memory.decisions.list()] == []
 
 
-def test_a_plan_is_not_told_at_other_code_of_its_file_nor_at_the_start(memory, repository):
+def test_a_plan_is_not_told_at_its_file_nor_at_the_start(memory, repository):
     say(memory, "plan", APPROVED["a prompt of the host"])
-    assert before_edit(memory, repository, "def total(days):\n    return late_fee(days) + 1") == ""
-    assert before_edit(memory, repository, "def send_mail(to):") == ""
+    path = str(repository / "billing/fees.py")
+    change = {"file_path": path, "old_string": "def late_fee(days):", "new_string": "pass"}
+    assert memory.moments.before_tool("s-edit", "Edit", change) is None
+    assert memory.moments.after_tool("s-read", "Read", {"file_path": path}, "text") is None
     start = memory.moments.start("s-start")
     assert start is None or SHOWN not in start.text
-    path = str(repository / "billing/fees.py")
-    assert memory.moments.after_tool("s-read", "Read", {"file_path": path}, "text") is None
+    assert not [each for each in memory.moments.prepared().tools if SHOWN in each.injection.text]
 
 
-def test_of_two_plans_about_the_same_code_the_newer_is_told(memory, repository):
+def test_of_two_plans_about_one_message_the_older_is_marked(memory, repository):
     say(memory, "first", APPROVED["a prompt of the host"])
     newer = PLAN.replace("40", "60").replace("Cap the late fee", "Raise the cap of late fees")
     say(memory, "second", [("user", f"Implement the following plan:\n\n{newer}")], day=3)
-    text = before_edit(memory, repository, "def late_fee(days):")
-    assert f'{SHOWN}4: "Raise the cap of late fees at 60 euros"' in text
-    assert "40 euros" not in text
-
-
-def test_a_message_about_the_subject_of_a_plan_is_told_it(memory, repository):
-    say(memory, "plan", APPROVED["a prompt of the host"])
-    about = "Customers complain about the late fee: its cap of some euros is not kept."
-    injection = memory.moments.first_message("s-new", about)
-    assert injection is not None
-    assert "Cap the late fee at 40 euros" in injection.text
-    assert memory.moments.first_message("s-other", "Make the button of the dialog green.") is None
+    newest, older = told(memory).splitlines()[1:-1]
+    assert newest.startswith(f'- {SHOWN}4: "Raise the cap of late fees at 60 euros"')
+    assert older.startswith("- Earlier (superseded where the newer words above differ), a plan")
 
 
 def test_a_plan_takes_no_rule_of_a_person_out_of_force(memory, repository):
@@ -172,15 +165,6 @@ def test_a_plan_takes_no_rule_of_a_person_out_of_force(memory, repository):
     say(memory, "rule", [("user", rule), ("assistant", "Noted: late fee never above 40 euros.")])
     say(memory, "plan", APPROVED["a prompt of the host"], day=1)
     assert len(memory.decisions.list()) == 2
-
-
-def test_hooks_are_prepared_to_tell_a_plan_at_the_names_of_its_code(memory, repository):
-    say(memory, "plan", APPROVED["a prompt of the host"])
-    ready = memory.moments.prepared()
-    (before,) = [
-        each for each in ready.tools if each.point == "before_tool" and SHOWN in each.injection.text
-    ]
-    assert (before.file, before.names) == ("billing/fees.py", ("late_fee",))
 
 
 @pytest.mark.parametrize(

@@ -34,12 +34,6 @@ _DEFINITION = regex(
     r"\s*(?:(?:export|default|public|private|protected|internal|static|final|override|abstract"
     r"|async|pub(?:\([^)]*\))?)\s+)*(?:def|class|func|fn|fun|function)\b"
 )
-_DEFINED = regex(
-    r"^\s*(?:(?:export|default|public|private|protected|internal|static|final|abstract|async"
-    r"|pub(?:\([^)]*\))?)\s+)*(?:def|class|func|fn|fun|function|type|struct|enum|interface|trait)"
-    r"\s+(?:\([^)\n]{0,80}\)\s*)?([A-Za-z_$][\w$]*)",
-    re.MULTILINE,
-)
 _PAIRS = (("old_string", "new_string"), ("oldString", "newString"), ("old_str", "new_str"))
 _MOST_CHARACTERS, _MOST_LINES = 400_000, 60
 
@@ -157,18 +151,6 @@ def _edits_of(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                         "\n".join(line[1:] for line in lines if line[0] != sign) for sign in "+-"
                     )
                     yield old, new
-
-
-def redefines(given: Mapping[str, Any], names: Iterable[str]) -> bool:
-    """Return True if a call replaces the line that defines a name.
-
-    >>> redefines({"old_string": "def late_fee(days):\\n    return 2"}, ["late_fee"])
-    True
-    >>> redefines({"old_string": "    return late_fee(2)"}, ["late_fee"])
-    False
-    """
-    olds = (old for old, _ in _edits_of(given))
-    return not {name for old in olds for name in _DEFINED.findall(old)}.isdisjoint(names)
 
 
 def injection_of(note: Mapping[str, Any], point: str, is_edit: bool) -> dict[str, Any]:

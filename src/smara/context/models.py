@@ -97,8 +97,7 @@ class ToolTrigger:
     Of ``file`` (from the root of the repository), ``command`` (as it is compared, see
     ``actions.commands``), ``pattern`` (one identifier of what is searched for, in lower case),
     ``needs`` (a program with subcommands and options, see ``core.triggers.starts``) and ``words``
-    (all of which an error's text must hold) one is given. With ``names`` beside a file, a
-    change must replace the line that defines one of them.
+    (all of which an error's text must hold) one is given.
     """
 
     point: Literal["before_tool", "after_tool", "tool_failure"]
@@ -109,7 +108,6 @@ class ToolTrigger:
     pattern: str = ""
     words: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
     is_whole: bool = False
     """Whether only a reading of the whole file counts."""
 

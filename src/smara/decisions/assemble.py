@@ -93,8 +93,6 @@ class Draft(NamedTuple):
     """The commands of the session that it refuses."""
     method: str = ""
     """The prompt by which a model chose it; empty for the weights."""
-    names: tuple[str, ...] = ()
-    """The names of code that a plan shows."""
     is_plan: bool = False
     """Whether it is a plan that a person approved: its title, then its reason."""
 

@@ -419,13 +419,8 @@ class Decisions:
         rejected = [each.text for each in draft.rejected]
         rejected += [text for each in amended for text in each.given_up]
         files = [path for each in amended for path in each.older.files]
-        defined = self._definitions if draft.names else {}
         data = {
             "thread": thread.id,
-            # Those of a library, or that stand for many things, say nothing of the subject.
-            "names": [
-                each for each in draft.names if 1 <= len(defined.get(each, ())) <= _MOST_FILES // 2
-            ][:_MOST_NAMES],
             "alternatives": [shorten(each, 400) for each in rejected[:_MOST_REJECTED]],
             **draft.data,
             "method": draft.method,

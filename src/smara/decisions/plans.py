@@ -20,23 +20,18 @@ _FENCE = regex(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
 _BOLD = regex(r"\*\*|__(?=\w)|(?<=\w)__")
 _PATH = regex(r"(?<![\w/.-])(?:[\w@.-]+/)*[\w@-][\w@.-]*\.[A-Za-z]\w{0,5}(?![\w/])")
 _ITEM = regex(r"\s*(?:[-*+•]|\d{1,2}[.)])\s+")
-_CODE = regex(r"(?:```|~~~)(?s:.*?)(?:```|~~~|\Z)|`[^`\n]{2,120}`")
-_NAME = regex(r"[A-Za-z_]\w{3,60}")
-_PARTICULAR = regex(r"[a-z][A-Z]|[A-Za-z0-9]_[A-Za-z0-9]")
 _LONGEST_TITLE, _LONGEST_REASON, _LEAST_WORDS = 160, 420, 5
-_MOST_CHARACTERS, _MOST_PATHS, _MOST_NAMES = 60_000, 40, 400
+_MOST_CHARACTERS, _MOST_PATHS = 60_000, 40
 _LEAST_TERMS = 2
 
 
 class Plan(NamedTuple):
-    """A plan in its own words: title, reason, files, names."""
+    """A plan in its own words: title, reason, headings, files."""
 
     title: str
     reason: tuple[str, ...]
     headings: tuple[str, ...]
     paths: tuple[str, ...]
-    names: tuple[str, ...]
-    """What can be nothing but a name, of the code that it shows."""
 
 
 def read_plan(text: str) -> Plan | None:
@@ -58,7 +53,6 @@ def read_plan(text: str) -> Plan | None:
     title = _CALLED.sub("", title, count=1).strip()
     if len(content_terms(title)) < _LEAST_TERMS:
         return None
-    shown = "\n".join(match[0] for match in _CODE.finditer(text))
     # The words right below the title, or those of its first section.
     ends = [number for number, _ in headings[1:]] + [len(lines), len(lines)]
     reason = _telling(lines[first + 1 : ends[0]]) or _telling(lines[ends[0] + 1 : ends[1]])
@@ -67,7 +61,6 @@ def read_plan(text: str) -> Plan | None:
         tuple(reason),
         tuple(words for _, words in headings[1:]),
         tuple(dict.fromkeys(_PATH.findall(text)))[:_MOST_PATHS],
-        tuple(dict.fromkeys(filter(_PARTICULAR.search, _NAME.findall(shown))))[:_MOST_NAMES],
     )
 
 
@@ -113,7 +106,6 @@ def draft_plans(turns: Sequence[SpokenTurn]) -> list[Draft]:
                 is_wish=False,
                 is_personal=False,
                 files=tuple(sorted(plan.paths, key=lambda path: not _is_among(path, changed))),
-                names=plan.names,
                 is_plan=True,
             )
         )

@@ -44,7 +44,6 @@ _SAID = (
     _may("earlier", "texts", "what still stands of the decision before"),
     _may("disagrees_with", "texts", "decisions of other people that say otherwise"),
     _may("commands", "texts", "the commands that it refuses"),
-    _may("names", "texts", "the definitions that a plan is about"),
     _may("certainty", "number", "how surely the words settle something, from 0 to 1"),
 )
 _words, _heading, _form = partial(_cue, "words"), partial(_cue, "heading"), partial(_cue, "form")

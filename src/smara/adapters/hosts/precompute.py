@@ -282,7 +282,6 @@ def _words(
                 "pattern": each.pattern,
                 "words": each.words,
                 "needs": each.needs,
-                "names": each.names,
                 "whole": each.is_whole,
                 "told": asdict(each.injection),
                 "cited": cited(each.injection),

@@ -433,7 +433,7 @@ def _fits(
     line = given["command"] if isinstance(given.get("command"), str) else ""
     pattern = given["pattern"] if isinstance(given.get("pattern"), str) else ""
     text = f"{line}\n{error}".lower()
-    if not (
+    return (
         (not entry["tools"] or tool in entry["tools"])
         and (
             not entry["file"]
@@ -447,13 +447,7 @@ def _fits(
         and (not entry["pattern"] or entry["pattern"] in words_of(pattern))
         and all(word in text for word in entry["words"])
         and (not entry.get("whole") or is_whole(given))
-    ):
-        return False
-    if not entry.get("names"):
-        return True
-    from smara.commits.edit import redefines
-
-    return redefines(given, entry["names"])
+    )
 
 
 def is_file(path: str, known: str, root: str, cwd: str) -> bool:

@@ -7,12 +7,11 @@ decision. The same store always gives the same choice.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from heapq import nlargest
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from smara.commits.edit import redefines
 from smara.context.models import BUDGETS
 from smara.context.moments.draft import LONGEST_LINE, cost_of, memory_line
 from smara.core.startup.regex import regex
@@ -44,38 +43,30 @@ _ELSEWHERE = 0.5
 def is_for_file(memory: TypedMemory, is_edit: bool) -> bool:
     """Return True if a memory is told at its file.
 
-    A person's word always is. What matters to a change, as what it was planned for, or before the
-    file is read, is not told when it was opened.
+    A person's word always is. What matters to a change, or before the file is read, is not told
+    when it was opened. A plan that touched the file says little about another change of it.
     """
+    if is_plan(memory) and not memory.is_verified:
+        return False
     moments = KINDS[memory.type].told_at
-    if "edit" in moments or is_plan(memory):
+    if "edit" in moments:
         return is_edit
     return "file" in moments or (memory.is_verified and (is_edit or "read" not in moments))
-
-
-def plan_names(memory: TypedMemory) -> tuple[str, ...]:
-    """Return the definitions that an approved plan is about."""
-    return tuple(map(str, memory.data.get("names", ())))
 
 
 def file_order(tellables: Iterable[Tellable], is_edit: bool) -> list[Tellable]:
     """Return memories about a file in order.
 
     A person's word comes first, then the others by their worth. What a session does
-    with the file says the phase of its work, which weighs the types. Of approved plans only the
-    last one is told, after the rest: it is what the code was changed for.
+    with the file says the phase of its work, which weighs the types.
     """
     phase = "implement" if is_edit else "explore"
 
-    def key(each: Tellable) -> tuple[bool, bool, float]:
+    def key(each: Tellable) -> tuple[bool, float]:
         weight = KINDS[each.memory.type].boost.get(phase, 1.0)
-        memory = each.memory
-        return not memory.is_verified, is_plan(memory), -each.confidence * weight
+        return not each.memory.is_verified, -each.confidence * weight
 
-    found = list(tellables)
-    plans = [each for each in found if is_plan(each.memory)]
-    last = max(plans, key=lambda each: (each.memory.evidence_at, each.memory.id), default=None)
-    return sorted((each for each in found if each not in plans or each is last), key=key)
+    return sorted(tellables, key=key)
 
 
 class MemoryCandidate(NamedTuple):
@@ -181,14 +172,8 @@ class MemoryFinder:
     def memories(self) -> Memories:
         return self._find_memories()
 
-    def about_file(self, path: str, change: Mapping[str, Any] | None = None) -> list[Tellable]:
-        """Return the memories about a file or its module, the surest first.
-
-        Args:
-            path: The file.
-            change: What an edit changes in it; None if it is only opened.
-        """
-        is_edit = change is not None
+    def about_file(self, path: str, is_edit: bool = False) -> list[Tellable]:
+        """Return the memories about a file or its module, the surest first."""
         root = self.root()
         names = file_names(path, root)
         near = self.memories.for_files([path], limit=40, root=root)
@@ -207,12 +192,7 @@ class MemoryFinder:
         for each in self._sure(gone):
             if names.intersection(each.memory.files):
                 found.setdefault(each.memory.id, each)
-        fitting = [
-            each
-            for each in found.values()
-            if is_for_file(each.memory, is_edit)
-            and (not is_plan(each.memory) or redefines(change or {}, plan_names(each.memory)))
-        ]
+        fitting = [each for each in found.values() if is_for_file(each.memory, is_edit)]
         return file_order(fitting, is_edit)[:MOST_OF_A_FILE]
 
     def before_read(self, path: str) -> list[Tellable]:

@@ -139,7 +139,7 @@ class ToolCallLookup:
             return [*refused, *islice(failed, 1)]
         if call.tool in EDITING:
             return [
-                *(line for path in call.files for line in self.about_file(path, call.given)),
+                *(line for path in call.files for line in self.about_file(path, is_edit=True)),
                 *self._notes(call.files, call.given),
             ]
         if call.tool == "Read":
@@ -166,10 +166,9 @@ class ToolCallLookup:
                 return [self.of_search(tellable) for tellable in found]
             files = call.files or shown_files(call.command)  # some agents open files by commands
             is_edit = call.tool in EDITING
-            change = call.given if is_edit else None
             return [
-                *(line for path in files for line in self.about_file(path, change)),
-                *self._notes(files, change),
+                *(line for path in files for line in self.about_file(path, is_edit=is_edit)),
+                *self._notes(files, call.given if is_edit else None),
             ]
         words = error or output
         for failure in self.habits.failures_like(call.command, words) if call.command else []:
@@ -184,10 +183,11 @@ class ToolCallLookup:
             for each in self.finder.about_error(words)
         ][:1]
 
-    def about_file(self, path: str, change: Mapping[str, Any] | None = None) -> list[InjectionLine]:
-        """Return what is known about an opened or changed file."""
-        found = self.finder.about_file(path, change)
-        return [self.of_file(tellable, change is not None) for tellable in found]
+    def about_file(self, path: str, is_edit: bool) -> list[InjectionLine]:
+        """Return what is known about a file."""
+        return [
+            self.of_file(tellable, is_edit) for tellable in self.finder.about_file(path, is_edit)
+        ]
 
     def _notes(self, files: Sequence[str], given: Mapping[str, Any] | None) -> list[InjectionLine]:
         """What commits say about the lines of files that are opened or changed."""

@@ -7,7 +7,6 @@ hooks, which have no time to open a store.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from heapq import nlargest
 from typing import Any, Literal, NamedTuple
 
 from smara.actions.failures import constant_part, lacking
@@ -29,7 +28,6 @@ from smara.context.moments.candidates import (
     file_order,
     is_for_file,
     is_telling,
-    plan_names,
 )
 from smara.context.moments.draft import (
     InjectionLine,
@@ -57,7 +55,6 @@ from smara.core.scope import WRITTEN_BY
 from smara.core.startup.regex import regex
 from smara.core.tool_triggers import is_named
 from smara.decisions.decisions import Decisions
-from smara.decisions.models import is_plan
 from smara.knowledge.kinds import KINDS, types_told_at
 from smara.knowledge.statements import parse_statement
 from smara.knowledge.trust import Tellable
@@ -184,7 +181,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 MOST_MEMORIES, MOST_FAILURES, MOST_NAMES = 400, 200, 300
-_LEAST_PIECE, _MOST_PLANS = 4, 4
+_LEAST_PIECE = 4
 
 
 def tool_triggers(
@@ -217,7 +214,7 @@ def _of_files(memories: Iterable[Tellable], tools: ToolCallLookup) -> Iterator[T
             [
                 tools.of_file(each, is_edit)
                 for each in file_order(every, is_edit)
-                if is_for_file(each.memory, is_edit) and not is_plan(each.memory)
+                if is_for_file(each.memory, is_edit)
             ][:MOST_OF_A_FILE]
             for is_edit in (True, False)
         )
@@ -229,13 +226,6 @@ def _of_files(memories: Iterable[Tellable], tools: ToolCallLookup) -> Iterator[T
         yield from _trigger("after_tool", opened, tools=("Read",), file=path)
         # For hosts that cannot be told anything before a call.
         yield from _trigger("after_tool", changed, tools=EDITING, file=path)
-        plans = [each for each in every if is_plan(each.memory) and plan_names(each.memory)]
-        newest = nlargest(_MOST_PLANS, plans, key=lambda each: each.memory.evidence_at)
-        for each in newest:
-            where: dict[str, Any] = {"tools": EDITING, "file": path}
-            where["names"] = plan_names(each.memory)
-            yield from _trigger("before_tool", [tools.of_file(each, True)], **where)
-            yield from _trigger("after_tool", [tools.of_file(each, True)], **where)
 
 
 def _of_failure(failure: KnownFailure, wants: Collection[tuple[str, ...]]) -> Iterator[ToolTrigger]:
