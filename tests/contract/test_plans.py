@@ -65,11 +65,6 @@ def say(memory, name, turns, day=0):
 ABOUT = "Customers complain about the late fee: its cap of some euros is not kept."
 
 
-def told(memory, text=ABOUT, session="s-new"):
-    injection = memory.moments.first_message(session, text)
-    return injection.text if injection is not None else ""
-
-
 def form(output, **arguments):
     """The host's form by which a person approves a plan, and its answer."""
     call = Part("tool_call", name="ExitPlanMode", call_id="1", arguments=arguments)
@@ -98,18 +93,17 @@ APPROVED = {
 
 
 @pytest.mark.parametrize("turns", APPROVED.values(), ids=APPROVED)
-def test_an_approved_plan_is_told_with_a_message_about_its_subject_once(memory, repository, turns):
+def test_an_approved_plan_is_found_by_who_asks(memory, repository, turns):
     say(memory, "plan", turns)
     (decision,) = memory.decisions.list(path="billing/fees.py")
     assert decision.rule == "Cap the late fee at 40 euros"
     assert decision.is_plan
     assert decision.memory.taint == ()
-    text = told(memory)
-    assert f'{SHOWN}1: "Cap the late fee at 40 euros"' in text
-    assert "as it was before that" in text
-    assert "The law caps it at 40 euros per invoice" in text
-    assert told(memory) == ""
-    assert told(memory, "Make the button of the dialog green.", "s-other") == ""
+    assert [each.rule for each in memory.decisions.search(ABOUT)] == [decision.rule]
+    (line,) = memory.decisions.reasons("Why is the late fee capped at 40 euros?")
+    assert f'{SHOWN}1: "Cap the late fee at 40 euros"' in line
+    assert "as it was before that" in line
+    assert "The law caps it at 40 euros per invoice" in line
 
 
 NOT_APPROVED = {
@@ -140,8 +134,9 @@ def test_a_plan_that_no_person_approved_is_none(memory, repository, turns):
     assert [each.rule for each in memory.decisions.list()] == []
 
 
-def test_a_plan_is_not_told_at_its_file_nor_at_the_start(memory, repository):
+def test_a_plan_is_told_to_no_agent_that_does_not_ask(memory, repository):
     say(memory, "plan", APPROVED["a prompt of the host"])
+    assert memory.moments.first_message("s-new", ABOUT) is None
     path = str(repository / "billing/fees.py")
     change = {"file_path": path, "old_string": "def late_fee(days):", "new_string": "pass"}
     assert memory.moments.before_tool("s-edit", "Edit", change) is None
@@ -149,15 +144,6 @@ def test_a_plan_is_not_told_at_its_file_nor_at_the_start(memory, repository):
     start = memory.moments.start("s-start")
     assert start is None or SHOWN not in start.text
     assert not [each for each in memory.moments.prepared().tools if SHOWN in each.injection.text]
-
-
-def test_of_two_plans_about_one_message_the_older_is_marked(memory, repository):
-    say(memory, "first", APPROVED["a prompt of the host"])
-    newer = PLAN.replace("40", "60").replace("Cap the late fee", "Raise the cap of late fees")
-    say(memory, "second", [("user", f"Implement the following plan:\n\n{newer}")], day=3)
-    newest, older = told(memory).splitlines()[1:-1]
-    assert newest.startswith(f'- {SHOWN}4: "Raise the cap of late fees at 60 euros"')
-    assert older.startswith("- Earlier (superseded where the newer words above differ), a plan")
 
 
 def test_a_plan_takes_no_rule_of_a_person_out_of_force(memory, repository):

@@ -16,7 +16,6 @@ LONGEST, MOST_TOKENS = 2_300, 560
 """With its block, a line stays within what a message may be told."""
 SAID_ON = "- Said by a person on "
 PLANNED_ON = "- A plan that a person approved on "
-PLAN_REASON = ". Its reason, as it was before that: "
 _LONGEST_RULE = 1_500
 _LONGEST_TITLE, _LONGEST_REASON = 200, 500
 _LONGEST_REJECTED, _LONGEST_EARLIER = 160, 700
@@ -75,7 +74,8 @@ def plan_line(short_id: str, thread_id: str, at_ms: int, *, title: str, reason: 
 
     A reason speaks of what the plan was to end, and must not be read as what holds today.
     """
-    why = f"{PLAN_REASON}{_quoted(reason, _LONGEST_REASON)}" if reason else ""
+    quoted = _quoted(reason, _LONGEST_REASON)
+    why = f". Its reason, as it was before that: {quoted}" if reason else ""
     return (
         f"{PLANNED_ON}{_day(at_ms)}: {_quoted(title, _LONGEST_TITLE)}{why}"
         f"{_citation(short_id, thread_id)}"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 
-from smara.decisions.line import PLAN_REASON, PLANNED_ON
+from smara.decisions.line import PLANNED_ON, SAID_ON
 from smara.decisions.recall import MOST_ROWS, Core, MessageTerms, recall
 
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
@@ -30,7 +30,7 @@ _LONG_REASON = 900
 _MOST_FILES, _MOST_READ = 40, 1 << 20
 WHY_DECIDED = "it was decided about what the message is about"
 WHY_COMMITTED = "a commit gives the reason for what the message is about"
-_EARLIER = "- Earlier (superseded where the newer words above differ), "
+_EARLIER_ON = "- Earlier (superseded where the newer words above differ), said by a person on "
 _IN_FORCE = "m.deprecated_at IS NULL"
 _TELLABLE = (
     f"{_IN_FORCE} AND m.stale_at IS NULL AND (m.taint IN ('', '[]') OR m.is_verified = 1)"
@@ -68,8 +68,11 @@ class DecisionShelf:
         """Return the lines of those that may be told."""
         state, values = (_IN_FORCE, {}) if self._is_asked else (_TELLABLE, {"actor": self._actor})
         rows = self._look.rows(_DECISIONS.format(_list(numbers), state), **values)
+        if not self._is_asked:
+            # A plan is the agent's words, of which a person approved the whole.
+            rows = [row for row in rows if not row[1].startswith(PLANNED_ON)]
         self.rows |= {row[0]: row for row in rows}
-        return {row[0]: Core(_texts(row[1], row[2]), row[3]) for row in rows}
+        return {row[0]: Core([(f"{row[1]} {row[2]}", 1.0)], row[3]) for row in rows}
 
     def spread(self, terms: Sequence[str], thread_no: int) -> tuple[list[int], int]:
         """Count the messages of other sessions that hold each term, and all."""
@@ -185,23 +188,11 @@ def _newer_first(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
     Both are about one message: where they differ, the newer words hold.
     """
-    pair = sorted(found[:2], key=lambda each: _day(each["line"]), reverse=True)
-    if len(pair) > 1 and _day(pair[1]["line"]) < _day(pair[0]["line"]):
-        older = pair[1]["line"].removeprefix("- ")
-        pair[1]["line"] = f"{_EARLIER}{older[:1].lower()}{older[1:]}"
+    dated = len(f"{SAID_ON}2026-01-08")
+    pair = sorted(found[:2], key=lambda each: each["line"][:dated], reverse=True)
+    if len(pair) > 1 and pair[1]["line"][:dated] < pair[0]["line"][:dated]:
+        pair[1]["line"] = pair[1]["line"].replace(SAID_ON, _EARLIER_ON, 1)
     return [*pair, *found[2:]]
-
-
-def _day(line: str) -> str:
-    return line.partition(" on ")[2][:10]
-
-
-def _texts(line: str, files: str) -> list[tuple[str, float]]:
-    """Return a decision's own texts; the reason of a plan speaks of more than its title."""
-    if not line.startswith(PLANNED_ON):
-        return [(f"{line} {files}", 1.0)]
-    title, _, reason = line.partition(PLAN_REASON)
-    return [(f"{title} {files}", 1.0), (reason, 0.5)]
 
 
 def _list(numbers: Sequence[int]) -> str:
