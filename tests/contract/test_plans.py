@@ -136,7 +136,10 @@ def test_a_plan_that_no_person_approved_is_none(memory, repository, turns):
 
 def test_a_plan_is_told_to_no_agent_that_does_not_ask(memory, repository):
     say(memory, "plan", APPROVED["a prompt of the host"])
+    named = PLAN.replace("Cap the late fee", "Cap late_fee")
+    say(memory, "named", [("user", f"Implement the following plan:\n\n{named}")])
     assert memory.moments.first_message("s-new", ABOUT) is None
+    assert memory.moments.after_tool("s-grep", "Grep", {"pattern": "late_fee"}, "text") is None
     path = str(repository / "billing/fees.py")
     change = {"file_path": path, "old_string": "def late_fee(days):", "new_string": "pass"}
     assert memory.moments.before_tool("s-edit", "Edit", change) is None

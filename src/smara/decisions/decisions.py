@@ -302,7 +302,7 @@ class Decisions:
             if origin in before:
                 counts["changed"] += self._change(thread, before[origin], draft, evidence)
                 continue
-            # A plan is told with its date; it takes no person's rule out of force.
+            # A plan takes no person's rule out of force.
             amended, left = ([], draft) if draft.is_plan else self._amended(thread, turns, draft)
             if left is not None:
                 evidence = [*filter(None, [earlier]), *self._evidence(turns, left)[0]]

@@ -44,10 +44,8 @@ def is_for_file(memory: TypedMemory, is_edit: bool) -> bool:
     """Return True if a memory is told at its file.
 
     A person's word always is. What matters to a change, or before the file is read, is not told
-    when it was opened. A plan that touched the file says little about another change of it.
+    when it was opened.
     """
-    if is_plan(memory) and not memory.is_verified:
-        return False
     moments = KINDS[memory.type].told_at
     if "edit" in moments:
         return is_edit
@@ -251,8 +249,8 @@ class MemoryFinder:
             each
             for each in self.memories.tellable(list(memories), places=places)
             if each.memory.is_verified
-            or each.memory.source == "said"
-            or each.confidence >= LEAST_CONFIDENCE
+            or (each.memory.source == "said" and not is_plan(each.memory))
+            or (each.memory.source != "said" and each.confidence >= LEAST_CONFIDENCE)
         ]
 
     def _newest(
@@ -314,7 +312,7 @@ class MemoryFinder:
             and (
                 memory.source != "said"
                 or memory.type == "preference"
-                or memory.verified_uses
+                or (memory.verified_uses and not is_plan(memory))
                 or memory.id in of_late
             )
         ]
