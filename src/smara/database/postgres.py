@@ -9,6 +9,7 @@ from typing import Any, Literal
 from smara.database.fulltext_postgres import PostgresFullText, PostgresRecordIndex, PostgresWords
 from smara.database.servers import (
     BUSY_STATES,
+    FIRST_SECONDS,
     Replica,
     ServerPool,
     reason_of,
@@ -84,7 +85,7 @@ class PostgresDatabase:
                 f"Cannot connect to PostgreSQL: {reason_of(error)}. Check the server and the URL.",
                 url=without_password(url),
             ) from error
-        self._pool = ServerPool(self.conninfo, busy_timeout_seconds)
+        self._pool = ServerPool(self.conninfo, busy_timeout_seconds, FIRST_SECONDS)
         self._replica = Replica(*replica) if replica[0] else None
 
     @property

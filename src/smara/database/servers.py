@@ -54,6 +54,8 @@ _FULL = regex("too many (clients|connections)|connection slots|no more connectio
 BUSY_STATES = ("55P03", "53300")
 _MOST_CONNECTIONS = 8
 _PAUSE_SECONDS = 0.1
+FIRST_SECONDS = 10.0
+"""So long may the first connection take after the server has answered once."""
 _ABSENT_SECONDS = 10.0
 """A replica that did not answer is not asked again for so long."""
 _CURSORS = count()
@@ -151,11 +153,17 @@ class PostgresSession:
 
 
 class ServerPool:
-    """The connections of this process to one server."""
+    """The connections of this process to one server.
 
-    def __init__(self, conninfo: str, timeout_seconds: float) -> None:
+    A caller waits ``timeout_seconds`` for one that others have. The first has to be made, which
+    a busy machine may need longer for than a hook would wait for others: ``first_seconds``.
+    """
+
+    def __init__(self, conninfo: str, timeout_seconds: float, first_seconds: float = 0.0) -> None:
         self._conninfo = conninfo
         self._timeout_seconds = timeout_seconds
+        self._first_seconds = max(first_seconds, timeout_seconds)
+        self._has_first = False
         self._pid = os.getpid()
         self._pool = self._make_pool()
 
@@ -181,6 +189,7 @@ class ServerPool:
             self._abandoned = self._pool
             self._pool = self._make_pool()
             self._pid = os.getpid()
+            self._has_first = False
         pool = self._pool
         with translated_errors():
             connection = self._answering(pool, begin)
@@ -204,12 +213,15 @@ class ServerPool:
         import psycopg
         from psycopg_pool import PoolTimeout
 
-        until = time.monotonic() + self._timeout_seconds
+        until = time.monotonic() + (
+            self._timeout_seconds if self._has_first else self._first_seconds
+        )
         for attempt in count():
             try:
                 connection = pool.getconn(max(0.01, until - time.monotonic()))
             except PoolTimeout as error:
                 raise self._unavailable() from error
+            self._has_first = True
             try:
                 connection.execute(begin)
                 return connection
@@ -227,8 +239,8 @@ class ServerPool:
 
         with translated_errors(), psycopg.connect(self._conninfo, connect_timeout=5):
             return BusyError(
-                f"All {_MOST_CONNECTIONS} connections of this process to PostgreSQL were in use"
-                f" for {self._timeout_seconds:g} seconds. Try again, or use fewer threads."
+                f"PostgreSQL gave this process no connection for {self._timeout_seconds:g} seconds"
+                f" (it takes at most {_MOST_CONNECTIONS}). Try again, or use fewer threads."
             )
 
     def close(self) -> None:
