@@ -140,6 +140,28 @@ def test_a_path_in_the_words_ties_a_memory_to_that_file(repository: Path):
     assert tool("PreToolUse", "Edit", other, 2) == ""
 
 
+def test_a_name_in_the_words_ties_a_memory_to_the_one_file_that_has_it(repository: Path):
+    files = ["src/shop/cart.py", "src/shop/__init__.py", "src/__init__.py", "Makefile", "Notes"]
+    for name in (*files, "deploy/Dockerfile"):
+        (repository / name).parent.mkdir(parents=True, exist_ok=True)
+        (repository / name).write_text("x = 1\n")
+    subprocess.run(["git", "add", "."], check=True)
+    said = {
+        "cart.py must never round before the discount": ("src/shop/cart.py",),
+        "Totals in shop/cart.py are integer cents": ("src/shop/cart.py",),
+        "Makefile targets are phony": ("Makefile",),
+        "Every __init__.py of ours is empty": (),  # two have this name
+        "Use the Dockerfile, its notes and makefile": (),
+        "example.com/cart.py is no file of ours": (),
+    }
+    for text in said:
+        call("remember", text)
+    with smara.open() as memory:
+        assert {each.content: each.files for each in memory.memories.list()} == said
+    edit = {"file_path": str(repository / files[0]), "old_string": "1", "new_string": "2"}
+    assert "before the discount" in tool("PreToolUse", "Edit", edit, 1)
+
+
 def test_a_search_is_answered_whether_or_not_the_name_stood_in_backticks(repository: Path):
     call("remember", "The retry_budget value is configured by Shop.Limits in one place")
     call("remember", "Every page_limit of the shop is a setting, and CartTotal reads it")

@@ -258,6 +258,11 @@ class GitFiles:
             return None
         return self._cached("cat-file", "-t", f"{head}:./{path}") is not None
 
+    def ending(self, name: str) -> tuple[str, ...]:
+        """Return the tracked files with this name, or this end of their path."""
+        output = self._git("ls-files", "-z", "--", f":(glob)**/{name}") or b""
+        return tuple(filter(None, output.decode("utf-8", "surrogateescape").split("\0")))
+
     def modified_at(self, path: str) -> int | None:
         """Return when a commit last changed a file (ms)."""
         output = self._line(self._git("log", "-1", "--format=%ct", "HEAD", "--", path))

@@ -19,6 +19,7 @@ from smara.errors import InvalidInputError, NotFoundError
 from smara.knowledge import gate
 from smara.knowledge.change import MemoryChange, inherited_fields, is_outranked
 from smara.knowledge.contradictions import Contradiction, find_contradiction, tells_of_change
+from smara.knowledge.decay import FileHistory
 from smara.knowledge.kinds import KINDS, subject_key
 from smara.knowledge.models import (
     SURE,
@@ -178,11 +179,11 @@ def prepare_new(
     new: NewMemory,
     already_told: Sequence[str],
     has_session: bool,
-    exists: Callable[[str], bool | None] = lambda _: None,
+    files: FileHistory | None = None,
 ) -> PreparedMemory:
     """Check and redact a new memory; everything that needs no database.
 
-    What people and agents say is tied to the files that its words name, if they ``exists``.
+    What people and agents say is tied to those of the ``files`` that its words name.
     """
     if not isinstance(new, NewMemory):
         raise InvalidInputError(f"a memory must be a NewMemory, not {type(new).__name__}.")
@@ -190,7 +191,7 @@ def prepare_new(
     evidence = evidence_of(fields["evidence"])
     source: MemorySource = fields["source"]
     if source not in INFERRED:
-        named = named_files(fields["content"], exists)
+        named = named_files(fields["content"], files)
         fields["files"] = list(dict.fromkeys((*fields["files"], *named)))
     taint = {*clean_taint(new.taint), *([SOURCE_TAINT[source]] if source in SOURCE_TAINT else [])}
     return PreparedMemory(

@@ -91,6 +91,9 @@ class FileHistory(Protocol):
     def exists(self, path: str) -> bool | None:
         """Return True if the file is there."""
 
+    def called(self, name: str) -> str | None:
+        """Return the one file that a bare name, or the end of a path, means."""
+
     def changed_since(self, path: str, commit: str) -> bool | None:
         """Return True if the file has changed since a commit."""
 

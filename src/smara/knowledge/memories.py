@@ -180,9 +180,8 @@ class Memories(MemoryReview):
                 " A person can: smara remember 'TEXT'"
             )
         has_session = session_id is not None or self._journal.project.settings.session is not None
-        exists = self._files.exists if self._files is not None else lambda _: None
         prepared = [
-            self._with_cosines(prepare_new(each, already_told, has_session, exists=exists))
+            self._with_cosines(prepare_new(each, already_told, has_session, self._files))
             for each in new
         ]
         with self._journal.begin(actor, session_id, by) as turn:

@@ -13,6 +13,7 @@ from smara.core.scope import require_id
 from smara.core.startup.regex import regex
 from smara.core.validate import invalid, one_of
 from smara.errors import InvalidInputError
+from smara.knowledge.decay import FileHistory
 from smara.knowledge.kinds import KINDS, checked_data
 from smara.knowledge.models import (
     CHUNK_TYPES,
@@ -42,6 +43,8 @@ MAX_ITEMS = 200
 MAX_PATH_LENGTH = 1_000
 _MOST_NAMED = 8
 _COMMIT = regex(r"[0-9A-Za-z][0-9A-Za-z._/-]{3,127}")
+_WITHOUT_END = regex(r"(?<![\w/.@-])(?:\.[a-z][\w-]{2,30}|[A-Z][A-Za-z]{3,30})(?![\w/-]|\.\w)")
+"""A word that may be a file's name without an end: Makefile, .gitignore."""
 _TAINT = regex(r"[a-z][a-z_]{0,39}")
 
 CONFIDENCE: Mapping[MemorySource, float] = {
@@ -110,24 +113,28 @@ def clean_path(value: object, what: str = "files") -> str:
     return plain_path(clean_line(value, what, MAX_PATH_LENGTH))
 
 
-def named_files(text: str, exists: Callable[[str], bool | None]) -> list[str]:
+def named_files(text: str, files: FileHistory | None) -> list[str]:
     """Return the files of the project that a statement names.
 
-    A path counts if the file is there. Where that is unknown, it needs a folder and the end of a
-    file's name. What git knew and is gone is no file any more.
+    A path counts if the file is there, and a name or the end of a path if it means one file alone.
+    Where that is unknown, it needs a folder and the end of a file's name. What git knew and is
+    gone is no file any more.
 
-    >>> named_files("Totals in src/bill.py:10 are cents, see example.com/a.py", lambda path: None)
+    >>> named_files("Totals in src/bill.py:10 are cents, see example.com/a.py", None)
     ['src/bill.py']
     """
-    found: dict[str, None] = {}
+    words = dict.fromkeys(_WITHOUT_END.findall(text))
+    found = {name: None for word in words if files is not None and (name := files.called(word))}
     for match in PATH_IN_TEXT.finditer(text):
         path = plain_path(match["path"].rstrip("."))
         first, slash, _ = path.partition("/")
         has_end = path.rpartition(".")[2].lower() in FILE_EXTENSIONS
         if not first or first == ".." or not (slash or has_end):
             continue
-        is_there = exists(path)
-        if is_there or (is_there is None and slash and has_end and "." not in first[1:]):
+        is_there = files.exists(path) if files is not None else None
+        if is_there is None and files is not None and (name := files.called(path)):
+            found[name] = None
+        elif is_there or (is_there is None and slash and has_end and "." not in first[1:]):
             found[path] = None
     return list(found)[:_MOST_NAMED]
 

@@ -49,7 +49,7 @@ class TreeFiles:
         self._find_root = find_root
         self._left = allowed_seconds * patience()
         self._pasts: dict[str, GitFiles] = {}
-        self._known: dict[tuple[str, str, str, str], bool | int | None] = {}
+        self._known: dict[tuple[str, str, str, str], object] = {}
 
     def exists(self, path: str) -> bool | None:
         """Return True if the file is there, False if git had it."""
@@ -60,6 +60,22 @@ class TreeFiles:
             return True
         was = self._asked(root, "knows", path, lambda past: past.knows(path))
         return False if was else None
+
+    def called(self, name: str) -> str | None:
+        """Return the one file that a bare name, or the end of a path, means.
+
+        A name without an end, as ``Makefile``, is looked for in the uppermost folder alone, where
+        it must be written like this: such a word is common.
+        """
+        root = self._root_of(name)
+        if root is None:
+            return None
+        if "." not in name[1:]:
+            # Some systems find a file however its name is written.
+            is_there = os.path.isfile(os.path.join(root, name)) and name in os.listdir(root)
+            return name if is_there else None
+        ends = self._asked(root, "called", name, lambda past: past.ending(name)) or ()
+        return ends[0] if len(ends) == 1 else None
 
     def changed_since(self, path: str, commit: str) -> bool | None:
         """Return True if the file differs from a commit."""
@@ -103,7 +119,7 @@ class TreeFiles:
         begin = time.monotonic()
         found = ask(past)
         self._left -= time.monotonic() - begin
-        self._known[key] = found  # type: ignore[assignment]
+        self._known[key] = found
         return found
 
 
