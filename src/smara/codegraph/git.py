@@ -259,7 +259,7 @@ class GitFiles:
         return self._cached("cat-file", "-t", f"{head}:./{path}") is not None
 
     def ending(self, name: str) -> tuple[str, ...]:
-        """Return the tracked files with this name, or this end of their path."""
+        """Return the tracked files whose path ends like this."""
         output = self._git("ls-files", "-z", "--", f":(glob)**/{name}") or b""
         return tuple(filter(None, output.decode("utf-8", "surrogateescape").split("\0")))
 

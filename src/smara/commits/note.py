@@ -20,7 +20,7 @@ from smara.core.extract import one_line
 from smara.core.startup.regex import regex
 from smara.core.tokens import estimate_o200k
 
-VERSION = 1
+VERSION = 2
 """Notes of another version are written again."""
 MOST_OF_A_FILE = 12
 _LONGEST_UNDONE, _LONGEST_STANDING, _LONGEST_CODE, _LONGEST_SUBJECT = 1_100, 420, 110, 100
@@ -45,7 +45,7 @@ def note_of(reason: LineReason) -> dict[str, Any] | None:
     if undone is None:
         lines, whys = _explained(reason)
         why = _quoted(" … ".join(whys), _LONGEST_STANDING)
-        text = f"- Lines that this changes were set by {cited}, which says why: {why}"
+        text = f"- Lines that this changes were set by {cited}, whose message says: {why}"
     else:
         gone = [each.text for each in reason.lost if each.by == undone.sha]
         shown = min(gone, key=lambda each: (not _IS_CODE.search(each), -len(_words(each) & named)))
@@ -54,8 +54,9 @@ def note_of(reason: LineReason) -> dict[str, Any] | None:
         why = _chosen(commit, _words("\n".join(gone)), _LONGEST_UNDONE)
         now = f" {_code(reason.instead[0])} stands there now." if len(reason.instead) == 1 else ""
         text = (
-            f"- Undone here{where}: {cited} had set {_code(shown)}{more}, and says why: {why} "
-            f"Commit {undone.short_id} ({undone.day}, {_quoted(undone.subject, _LONGEST_SUBJECT)})"
+            f"- Undone here{where}: {cited} had set {_code(shown)}{more}, and its message says: "
+            f"{why} Commit {undone.short_id} ({undone.day}, "
+            f"{_quoted(undone.subject, _LONGEST_SUBJECT)})"
             f" took that away; its message says no more than that.{now}"
         )
     if not (lines or undone):
@@ -113,7 +114,7 @@ def _explained(reason: LineReason) -> tuple[list[str], list[str]]:
                 lines.append(line)
                 found[why] = None
                 break
-    return lines, list(found)
+    return lines, [why for why in whys if why in found]  # as the message has them
 
 
 def _chosen(commit: Commit, words: Collection[str], most: int) -> str:

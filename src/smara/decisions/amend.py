@@ -68,7 +68,8 @@ def amendment(draft: Draft, older: TypedMemory) -> Amendment | None:
 
 def _pieces(text: str) -> list[str]:
     """Return the statements of a text: its sentences, cut at semicolons."""
-    return [piece.strip() for each in sentences(text) for piece in each.split(";") if piece.strip()]
+    pieces = [piece.strip("… ") for each in sentences(text) for piece in each.split(";")]
+    return [piece for piece in pieces if piece]
 
 
 def _touched(old: Sequence[str], new: Sequence[str]) -> set[str]:

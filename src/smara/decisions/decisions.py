@@ -26,7 +26,7 @@ from smara.decisions.amend import Amendment, amendment, left_by_newer
 from smara.decisions.assemble import HINT, Draft, assemble, hints, weigh, weigh_session
 from smara.decisions.choose import choose
 from smara.decisions.definitions import definitions
-from smara.decisions.line import LONGEST, MOST_TOKENS, decision_line, plan_line
+from smara.decisions.line import LONGEST, MOST_TOKENS, decision_line, plan_line, quotation
 from smara.decisions.models import Decision, DecisionPage, DecisionReport, is_plan
 from smara.decisions.plans import draft_plans
 from smara.decisions.recall import common_terms, recall
@@ -372,11 +372,14 @@ class Decisions:
 
         The agent's wording is left out if something from outside may speak through it.
         """
-        quotes: dict[str, list[str]] = {}
+        quotes: dict[int, list[str]] = {}
         # The title of a plan is the rule itself.
         for each in draft.quotations[draft.is_plan :] or draft.quotations:
-            quotes.setdefault(turns[each.turn].message_id, []).append(each.text)
-        found = [Evidence(message_id=no, quote=" ".join(texts)) for no, texts in quotes.items()]
+            quotes.setdefault(each.turn, []).append(each.text)
+        found = [
+            Evidence(message_id=turns[no].message_id, quote=quotation(texts, turns[no].text))
+            for no, texts in quotes.items()
+        ]
         if draft.wording is not None:
             source = Evidence(message_id=turns[draft.wording.turn].message_id)
             with self._store.database.read() as session:

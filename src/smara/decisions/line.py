@@ -82,6 +82,22 @@ def plan_line(short_id: str, thread_id: str, at_ms: int, *, title: str, reason: 
     )
 
 
+def quotation(sentences: Sequence[str], text: str) -> str:
+    """Join sentences of a text, and mark where others were left out.
+
+    >>> quotation(["Ship it.", "Not on Friday."], "Ship it. It is fine. Not on Friday.")
+    'Ship it. … Not on Friday.'
+    """
+    whole = " ".join(text.split())
+    joined, end = "", 0
+    for each in sentences:
+        at = whole.find(each, end)
+        is_next = not joined or at < 0 or not whole[end:at].strip()
+        joined += f"{' ' if joined else ''}{'' if is_next else '… '}{each}"
+        end = at + len(each) if at >= 0 else end
+    return joined
+
+
 def _day(at_ms: int) -> str:
     return time.strftime("%Y-%m-%d", time.gmtime(at_ms / 1_000))
 

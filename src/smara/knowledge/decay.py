@@ -92,7 +92,7 @@ class FileHistory(Protocol):
         """Return True if the file is there."""
 
     def called(self, name: str) -> str | None:
-        """Return the one file that a bare name, or the end of a path, means."""
+        """Return the one file whose path ends like this."""
 
     def changed_since(self, path: str, commit: str) -> bool | None:
         """Return True if the file has changed since a commit."""

@@ -62,7 +62,7 @@ class TreeFiles:
         return False if was else None
 
     def called(self, name: str) -> str | None:
-        """Return the one file that a bare name, or the end of a path, means.
+        """Return the one file whose path ends like this.
 
         A name without an end, as ``Makefile``, is looked for in the uppermost folder alone, where
         it must be written like this: such a word is common.
