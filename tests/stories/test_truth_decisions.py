@@ -154,7 +154,8 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[History, s
     commit(
         "MAX_ATTEMPTS = 7\nWAIT = 4\n",
         "Wait four seconds\n\n- The provider locks us out for three seconds after a failure, so"
-        " that a shorter\n  pause makes it worse\n- `WAIT` is in seconds because the provider counts so",
+        " that a shorter\n  pause makes it worse\n- `WAIT` is in seconds because the provider"
+        " counts so",
     )
     commit("MAX_ATTEMPTS = 10\nWAIT = 4\n", "perf: simplify")
     with smara.open(new_file(tmp_path / "store.db"), embedder="off") as memory:
