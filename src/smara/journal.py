@@ -181,8 +181,8 @@ class Change(Generic[StoredT]):
 
     def _newest(self, no: int) -> Event | None:
         """Return the newest event of a row that is neither undone nor an undo."""
-        rest = f"{self.store.WHAT}_no = ? AND {_UNDOABLE} ORDER BY no DESC LIMIT 1"
-        return next(iter(self.store.events(self.session, rest, (no,))), None)
+        rest = f" AND {_UNDOABLE} ORDER BY no DESC LIMIT 1"
+        return next(iter(self.store.events_of(self.session, no, rest)), None)
 
     def require_person(self, what: str) -> None:
         """Raise ``InvalidInputError`` unless a person acts.

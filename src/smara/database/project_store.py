@@ -311,13 +311,22 @@ class JournalStore(NamedStore, Generic[RecordT, StoredT, StateT]):
             (*values.values(), no),
         )
 
-    def events(self, session: Session, rest: str, values: Sequence[Any]) -> list[Event]:
+    def events_of(
+        self, session: Session, no: int, rest: str, values: Sequence[Any] = ()
+    ) -> list[Event]:
+        """Return the events of a row, by the rest of a statement."""
+        return self.events(session, f"{self.WHAT}_no = ?{rest}", (no, *values), is_of_row=True)
+
+    def events(
+        self, session: Session, rest: str, values: Sequence[Any], is_of_row: bool = False
+    ) -> list[Event]:
         """Return events by the rest of a statement."""
+        # Without statistics SQLite takes the events of the project for as few as those of a row.
         rows = session.all(
             self.sql(
                 f"SELECT no, {self.WHAT}_no, {self.OPERATION}, id, kind, actor, {self.ACTED_AS},"
                 f" session_id, at, before, after, undone_by FROM {self.WHAT}_events"
-                f" WHERE project_no = :project AND {rest}"
+                f" WHERE {'+' if is_of_row else ''}project_no = :project AND {rest}"
             ),
             values,
         )
@@ -341,7 +350,7 @@ class JournalStore(NamedStore, Generic[RecordT, StoredT, StateT]):
 
     def history(self, session: Session, no: int, limit: int) -> list[Event]:
         """Return the events of a row, newest first."""
-        return self.events(session, f"{self.WHAT}_no = ? ORDER BY no DESC LIMIT ?", (no, limit))
+        return self.events_of(session, no, " ORDER BY no DESC LIMIT ?", (limit,))
 
     def state(self, session: Session) -> StateT:
         """Return the state of the project."""

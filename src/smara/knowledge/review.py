@@ -358,8 +358,8 @@ def _counts(turn: MemoryChange, stored: StoredMemory) -> bool:
     if turn.session_id is None:
         where = "actor = ? AND session_id IS NULL AND at > ?"
         values = [turn.actor, turn.now_ms - DAY_MS]
-    rest = f"memory_no = ? AND kind = 'used' AND undone_by IS NULL AND {where}"
-    events = turn.store.events(turn.session, rest, (stored.no, *values))
+    rest = f" AND kind = 'used' AND undone_by IS NULL AND {where}"
+    events = turn.store.events_of(turn.session, stored.no, rest, values)
     return not any(event.after.get("counted") for event in events)
 
 

@@ -12,7 +12,9 @@ import pytest
 from smara.commits.store import CommitStore
 from smara.database.database import Row, Session
 from smara.decisions.store import DecisionStore
+from smara.knowledge.store import KnowledgeStore
 from smara.observations.store import ObservationStore
+from smara.tasks.store import TaskStore
 from smara.testing import open_temporary
 from smara.working.store import WorkingStore
 
@@ -36,5 +38,16 @@ def test_records_by_number_do_not_read_the_whole_project(kind):
         with rooms.database.read() as session:
             planned = PlannedSession(session)
             kind(rooms.database, rooms.scope).by_numbers(planned, list(range(1, 61)))
+    assert planned.plans
+    assert "(project_no=?)" not in str(planned.plans)
+
+
+@pytest.mark.parametrize("kind", [TaskStore, KnowledgeStore])
+def test_the_history_of_a_record_does_not_read_that_of_the_whole_project(kind):
+    with open_temporary() as memory:
+        rooms = memory.internals
+        with rooms.database.read() as session:
+            planned = PlannedSession(session)
+            kind(rooms.database, rooms.scope).history(planned, 7, 50)
     assert planned.plans
     assert "(project_no=?)" not in str(planned.plans)

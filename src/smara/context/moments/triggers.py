@@ -6,7 +6,8 @@ hooks, which have no time to open a store.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from smara.actions.failures import constant_part, lacking
@@ -74,7 +75,8 @@ class Subject(NamedTuple):
 
     names: frozenset[str]
     words: frozenset[str]
-    line: InjectionLine
+    line: Callable[[], InjectionLine]
+    """Made for the few that a message is about: who wrote a task takes a look into its history."""
 
 
 def subjects(finder: MemoryFinder, tasks: Tasks) -> list[Subject]:
@@ -85,7 +87,11 @@ def subjects(finder: MemoryFinder, tasks: Tasks) -> list[Subject]:
         page = tasks.list(limit=_LOOKED_AT)
         blocked = tasks.blocked(page)
         found += [
-            _of_task(task, task.id in blocked, tasks.author(task.id))
+            Subject(
+                frozenset({task.short_id.casefold()}),
+                _words(task.title),
+                partial(_task_line, task, task.id in blocked, tasks),
+            )
             for task in page
             if task.status != "closed"
         ]
@@ -116,10 +122,11 @@ def matching(subjects: Iterable[Subject], message: str) -> list[InjectionLine]:
         has_name = is_named(text.casefold(), each.names)
         if has_name or is_alike:
             scored.append((has_name, share, -number, each.line))
-    return [each[3] for each in sorted(scored, key=lambda each: each[:3], reverse=True)[:MOST]]
+    return [each[3]() for each in sorted(scored, key=lambda each: each[:3], reverse=True)[:MOST]]
 
 
-def _of_task(task: Task, is_blocked: bool, author: str) -> Subject:
+def _task_line(task: Task, is_blocked: bool, tasks: Tasks) -> InjectionLine:
+    author = tasks.author(task.id)
     state = "blocked" if is_blocked else task.status.replace("_", " ")
     holder = f", held by {one_line(task.holder, 40)}" if task.holder else ""
     longest = 300 if author == "person" else 120
@@ -137,7 +144,7 @@ def _of_task(task: Task, is_blocked: bool, author: str) -> Subject:
         key=f"task:{task.id}:{task.updated_at}",
         signs=(f"id:{task.short_id}",),
     )
-    return Subject(frozenset({task.short_id.casefold()}), _words(task.title), with_line(item, line))
+    return with_line(item, line)
 
 
 def _of_memory(tellable: Tellable) -> Subject:
@@ -145,17 +152,17 @@ def _of_memory(tellable: Tellable) -> Subject:
     kind, unit = KINDS[memory.type], memory.work_unit
     if memory.scope == "module" and memory.modules:
         line = line_of_memory(tellable, "the message is about this module")
-        return Subject(_names(memory.modules), frozenset(), line)
+        return Subject(_names(memory.modules), frozenset(), lambda: line)
     if memory.type != "work_state" and kind.scope == "work_unit":
         line = line_of_memory(tellable, "the message is about this piece of work")
         parts = [*unit.hierarchy, *unit.label.split(" / ")] if unit is not None else []
-        return Subject(_names(parts), frozenset(), line)
+        return Subject(_names(parts), frozenset(), lambda: line)
     if memory.type != "work_state":
         subject = [str(memory.data[name]) for name in kind.subject if name in memory.data]
         return Subject(
             frozenset(),
             _words(" ".join(subject) or memory.content),
-            line_of_memory(tellable, "it tells how such a task is done here"),
+            lambda: line_of_memory(tellable, "it tells how such a task is done here"),
         )
     state = tell_work_state(memory.data, memory.methodology).replace("\n", "; ")
     detail = one_line(state, 300) if memory.tier == "confirmed" or not state else quoted(state, 300)
@@ -164,7 +171,7 @@ def _of_memory(tellable: Tellable) -> Subject:
         line = with_line(line.item, f"{line.line} {detail}")
     files = map(str, memory.data.get("open_files", ()))
     names = _names([str(memory.data.get("branch") or ""), *files])
-    return Subject(names, _words(memory.content), line)
+    return Subject(names, _words(memory.content), lambda: line)
 
 
 def _names(names: Iterable[str]) -> frozenset[str]:
@@ -294,7 +301,7 @@ def _of_searches(
 def message_triggers(subjects: Iterable[Subject]) -> Iterator[MessageTrigger]:
     """Yield the injections after first messages."""
     for each in subjects:
-        injection = _injection("first_message", [each.line])
+        injection = _injection("first_message", [each.line()])
         stems = tuple(sorted(each.words)) if len(each.words) >= LEAST_WORDS else ()
         if injection is not None and (each.names or stems):
             yield MessageTrigger(tuple(sorted(each.names)), injection, stems)
