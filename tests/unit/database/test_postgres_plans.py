@@ -117,6 +117,31 @@ def test_an_everyday_call_reads_no_large_table_from_end_to_end(large, what):
     assert {table: rows for table in before if (rows := after[table] - before[table]) > FEW} == {}
 
 
+def _counted(memory: smara.Memory) -> int:
+    """The rows that were read so far, by scans and through indexes."""
+    with memory.internals.database.read() as session:
+        session.one("SELECT pg_stat_force_next_flush()")
+    with memory.internals.database.read() as session:
+        row = session.one(
+            "SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::int FROM pg_stat_user_tables"
+            " WHERE schemaname = current_schema()"
+        )
+    return int(row[0]) if row else 0
+
+
+@pytest.mark.parametrize("what", EVERYDAY)
+def test_a_call_that_was_made_often_reads_as_little_as_the_first(large, what):
+    """A statement that is prepared is planned without its values after some calls."""
+    read = []
+    with smara.open(large, embedder="off", project="large") as memory:
+        for _ in range(16):
+            before = _counted(memory)
+            EVERYDAY[what](memory)
+            read.append(_counted(memory) - before)
+    # What others have read may be counted late, within one of the calls.
+    assert min(read[-3:]) <= 2 * min(read[2:5]) + FEW
+
+
 SMALL = {
     "plan to erase it": lambda memory: memory.privacy.plan_erase(is_project=True),
     "embed it": lambda memory: memory.embeddings.embed_pending(),
