@@ -70,7 +70,8 @@ def test_sections_stand_in_the_order_of_how_rarely_they_change(memory: Any) -> N
     context = memory.context.process_input("t", HELLO)
     assert names(context) == [*STABLE, "working_memory", "current_task", "time"]
     assert "the door is red" in text_of(context, "working_memory")
-    assert "<current-task>\nmend the door\n</current-task>" in text_of(context, "current_task")
+    task = "mend the door\n(noted before the newest 2 messages)"
+    assert f"<current-task>\n{task}\n</current-task>" in text_of(context, "current_task")
     assert "much happened" in text_of(context, "reflections")
     assert context.system == "\n\n".join(section.text for section in context.sections[:4])
     assert [message.content for message in context.messages][-1] == "hello"

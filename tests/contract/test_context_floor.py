@@ -161,6 +161,24 @@ def test_task_of_an_earlier_chunk_stays_when_later_ones_name_none(place: Any) ->
 
 @pytest.mark.usefixtures("uuids")
 @ON_BOTH
+def test_a_task_says_how_many_messages_came_after_it(place: Any) -> None:
+    """A task noted at message 40 is not told as if nothing had been said since."""
+    memory = place.open()
+    for number in range(30):
+        memory.messages.add(thread_id="t", role="user", content=f"Please rename fn_{number}().")
+        memory.messages.add(thread_id="t", role="assistant", content=f"I renamed fn_{number}().")
+    memory.compact("t", keep=20)
+    reminder = memory.context.process_input("t").reminder
+    assert "fn_19()" in reminder
+    assert "(noted before the newest 20 messages)" in reminder
+    memory.observations.end_session("t")
+    reminder = memory.context.process_input("t").reminder
+    assert "fn_29()" in reminder
+    assert "noted before" not in reminder
+
+
+@pytest.mark.usefixtures("uuids")
+@ON_BOTH
 def test_task_that_a_reflection_names_is_taken_unless_a_newer_one_came(place: Any) -> None:
     memory = place.open(**SMALL)
 

@@ -342,6 +342,28 @@ def test_observer_and_reflector_have_models_and_settings_of_their_own(clock: Fak
     assert "temperature" not in bodies[1]
 
 
+def test_an_observation_names_the_one_model_that_answered(clock: FakeClock) -> None:
+    """With tiers the setting names several, and each note was written by one of them."""
+    with server_side.scripted_server(server_side.ok(GOOD)) as server:
+        small, large = server.model("openai", "small"), server.model("anthropic", "large")
+        tiers = f"<20000: {small}; else: {large}"
+        with open_temporary(clock=clock, **{**SETTINGS, "model": tiers}) as memory:
+            memory.messages.add(thread_id="t", role="user", content="Add dark mode to src/theme.ts")
+            memory.messages.add(
+                thread_id="t", role="assistant", content="I added toggleTheme() to src/theme.ts."
+            )
+            assert memory.observations.observe("t").success
+            methods = {row.method.split()[0] for row in memory.observations.active("t")}
+    assert methods == {"model:openai:small"}
+
+
+@pytest.mark.parametrize("fault", ["empty", "loop", "no observations", "wrong language"])
+def test_a_bad_reply_says_that_it_is_tried_again(thinking: Opened, fault: str) -> None:
+    with server_side.scripted_server([FAULTS[fault]]) as server:
+        outcome = thinking(server, "openai").observations.observe("t")
+        assert (outcome.code, outcome.is_retryable) == ("bad_reply", True)
+
+
 def test_settings_of_requests_that_cannot_be_read_are_told(clock: FakeClock) -> None:
     given = {"model": "openai:gpt-5-mini", "observe_model_settings": '{"max_tokens": 9}'}
     with (

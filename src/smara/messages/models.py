@@ -140,6 +140,11 @@ class Thread:
         return text if isinstance(text := self._noted("currentTask"), str) else None
 
     @property
+    def task_seq(self) -> int | None:
+        """The last message that was looked at for the current task."""
+        return seq if isinstance(seq := self._noted("taskSeq"), int) else None
+
+    @property
     def suggested_response(self) -> str | None:
         """A suggestion how the agent might go on."""
         return text if isinstance(text := self._noted("suggestedResponse"), str) else None

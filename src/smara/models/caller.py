@@ -357,4 +357,4 @@ class Models:
                 raise BadReplyError(
                     f"{model.name} {problem}. {_ADVICE[reason]}", model=model.name, reason=reason
                 )
-        return reply
+        return replace(reply, name=model.name)

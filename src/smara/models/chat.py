@@ -94,6 +94,8 @@ class ChatReply:
     usage: Usage = Usage()
     finish: Finish = "stop"
     model: str = ""
+    name: str = ""
+    """The model as it is configured, such as ``ollama:qwen3``; tiers have several."""
 
 
 def list_schema(fields: Mapping[str, Any], name: str = "items") -> Mapping[str, Any]:

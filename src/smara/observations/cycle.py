@@ -335,10 +335,9 @@ class ObservationCycle(LeasedCycle):
         except SmaraError as error:
             self._failures.record(job.key, error)
             done = self._without_model(job, turn, error.code) if is_outage(error) else None
-            return done or CycleOutcome(
-                "observe", False, error=str(error), code=error.code, is_retryable=error.is_retryable
-            )
-        return self._commit(job, turn, draft, observer.method, how="dead" if is_dead else "done")
+            return done or CycleOutcome.failed("observe", error)
+        method = draft.method or observer.method
+        return self._commit(job, turn, draft, method, how="dead" if is_dead else "done")
 
     def _without_model(self, job: ObserveJob, turn: ObserveTurn, code: str) -> CycleOutcome | None:
         """In an outage, observe what would fall out of sight; None while it can wait."""
@@ -428,7 +427,7 @@ class ObservationCycle(LeasedCycle):
                 tokens=cursor.covered_tokens + job.tokens,
             )
             # At once, so that a thread's task is never more than one chunk behind.
-            self._update_thread(session, cursor.thread_id, draft)
+            self._update_thread(session, cursor.thread_id, draft, last)
             if not turn.is_buffered:
                 self._messages.put_outlook(session, cursor.thread_id, rawAfter=None)
             if how == "done":
@@ -582,7 +581,9 @@ class ObservationCycle(LeasedCycle):
                     break
         self._messages.put_outlook(session, thread_id, rawAfter=seq - 1)
 
-    def _update_thread(self, session: Session, thread_id: str, source: ObservationDraft) -> None:
+    def _update_thread(
+        self, session: Session, thread_id: str, source: ObservationDraft, last: int
+    ) -> None:
         """Give a thread its task, the next answer, and a title if it has none."""
         # What another process puts into the thread meanwhile must stay.
         self._messages.hold_thread(session, thread_id)
@@ -593,6 +594,8 @@ class ObservationCycle(LeasedCycle):
         outlook.pop("suggestedResponse", None)
         if source.current_task:
             outlook["currentTask"] = source.current_task
+        if "currentTask" in outlook:
+            outlook["taskSeq"] = last
         if source.suggested_response:
             outlook["suggestedResponse"] = source.suggested_response
         metadata = {**thread.metadata, "observations": outlook} if outlook else thread.metadata

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 from smara.core.startup.record import dataclass, field
+from smara.errors import BadReplyError, SmaraError
 from smara.messages.models import Message
 
 Priority = Literal["high", "medium", "low"]
@@ -78,6 +79,8 @@ class ObservationDraft:
     extracted: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     warnings: tuple[str, ...] = ()
     """What the observer wrote and was left out, and why; the rest stands without it."""
+    method: str = ""
+    """Who made it, where an observer has several models: the one that answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +221,12 @@ class CycleOutcome:
     is_retryable: bool = False
     recovered: Mapping[str, Any] | None = None
     """What a crashed worker had left behind, when this one cleared it away."""
+
+    @classmethod
+    def failed(cls, action: Literal["observe", "reflect"], error: SmaraError) -> CycleOutcome:
+        """Tell a failure; a bad reply is asked for again later."""
+        may_help = error.is_retryable or isinstance(error, BadReplyError)
+        return cls(action, False, error=str(error), code=error.code, is_retryable=may_help)
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,12 +96,17 @@ class ModelObserver:
             draft = check_facts(parse_reply(text, context), source_facts)
             check_language(draft.notes, source)
             check_observed_size(draft, spoken.material_tokens)
-            return shortened(draft, request.root)
+            return shortened(replace(draft, method=_method(reply, "observer")), request.root)
 
         def speak(reminder: str) -> ModelRequest:
             return observer_request(request, self._limits, self._draw_mark, reminder=reminder)
 
         return self._asking.ask(speak, read, self._asking.ends_at(), abort)
+
+
+def _method(reply: ChatReply, prompt: str) -> str:
+    """Name the one model that answered; of tiers the setting names them all."""
+    return f"model:{reply.name} {version_of(prompt)}" if reply.name else ""
 
 
 def shortened(draft: ObservationDraft, root: str) -> ObservationDraft:
@@ -177,7 +182,7 @@ class ModelReflector:
             draft = check_facts(parse_reply(text, context), facts)
             check_language(draft.notes, "\n".join(source))
             check_condensed_size(draft, request.notes)
-            return draft
+            return replace(draft, method=_method(reply, "reflector"))
 
         smallest = last = before
         for level in range(first, MOST_LEVEL + 1):

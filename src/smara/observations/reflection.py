@@ -150,13 +150,7 @@ class ReflectionCycle(LeasedCycle):
                 raise
             except SmaraError as error:
                 log.warning("reflections.failed", code=error.code)
-                return CycleOutcome(
-                    "reflect",
-                    False,
-                    error=str(error),
-                    code=error.code,
-                    is_retryable=error.is_retryable,
-                )
+                return CycleOutcome.failed("reflect", error)
 
         return self._leased(place, "reflect", work)
 
@@ -284,7 +278,8 @@ class ReflectionCycle(LeasedCycle):
         try:
             if is_small:
                 return self._fallback.reflect(request), self._fallback.method
-            return self._reflector.reflect(request), self._reflector.method
+            draft = self._reflector.reflect(request)
+            return draft, draft.method or self._reflector.method
         except SmaraError as error:
             if not is_small and self._reflector.method != self._fallback.method:
                 log.warning("reflections.without_model", code=error.code)

@@ -95,10 +95,14 @@ def stable_sections(
 
 
 def task_section(thread: Thread, wants_response: bool, counter: TokenCounter) -> Section | None:
-    """Return the last known task of a thread."""
+    """Return the last known task of a thread with its age."""
     lines = []
     if thread.current_task:
-        lines.append(f"<current-task>\n{neutralize(str(thread.current_task))}\n</current-task>")
+        newer = thread.message_count - (thread.task_seq or thread.message_count)
+        # "Waiting for the user" would be false where the person has spoken since.
+        since = f"\n(noted before the newest {newer:,} messages)" if newer > 0 else ""
+        text = neutralize(str(thread.current_task)) + since
+        lines.append(f"<current-task>\n{text}\n</current-task>")
     if wants_response and thread.suggested_response:
         text = neutralize(str(thread.suggested_response))
         lines.append(f"<suggested-response>\n{text}\n</suggested-response>")
