@@ -7,6 +7,7 @@ and ``sys`` alone.
 
 import os
 import sys
+from zlib import crc32
 
 INTERNAL = "SMARA_INTERNAL"
 """Set for every agent that Smara itself starts: hooks of such an agent return at once."""
@@ -94,10 +95,17 @@ def patience() -> float:
 
 
 def moment_variables() -> list[str]:
-    """Return the variables that decide what agents are told unasked."""
+    """Return what decides in the environment what is told unasked.
+
+    They are only compared, and what is written to disk must hold no name with a secret in it.
+    """
     names = ("SMARA_MOMENT", "SMARA_CONFIG", "SMARA_PROJECT", "SMARA_ACTOR", "SMARA_SESSION")
     user = f"user={os.getuid() if hasattr(os, 'getuid') else ''}"  # it may hold words for one alone
-    values = (f"{name}={value}" for name, value in os.environ.items() if name.startswith(names))
+    values = (
+        f"{name}={crc32(os.fsencode(value)):08x}"
+        for name, value in os.environ.items()
+        if name.startswith(names)
+    )
     return [user, *sorted(values)]
 
 

@@ -314,3 +314,14 @@ def test_session_in_the_folder_of_a_module_is_told_its_memories(folder):
     assert "9431" in (read(folder, "s4", "net/gate.py") or "")
     inside = {"source": "startup", "cwd": str(Path("net").resolve())}
     assert "9431" in (hooked("SessionStart", folder, "s3", **inside) or "")
+
+
+def test_an_actor_that_holds_a_secret_is_not_written_into_a_brief(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    monkeypatch.setenv("SMARA_ACTOR", token)
+    brief(folder)
+    files = [each for each in Path(folder).rglob("*") if each.is_file()]
+    assert any('"actor"' in each.read_text("utf-8", "replace") for each in files)
+    assert not [each for each in files if token in each.read_text("utf-8", "replace")]

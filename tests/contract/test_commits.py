@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
+from smara.commits.lines import clean_lines
 from smara.errors import NotFoundError
 from smara.tools.toolbox import Toolbox
 from tests.contract.both import ON_BOTH
@@ -217,6 +219,38 @@ def test_secrets_in_a_message_are_not_stored(memory, repository):
     sha = repository.commit(f"fix: use {token}\n\nThe key {token} is the one of staging.")
     memory.commits.update()
     assert token not in memory.commits.get(sha).message
+
+
+def test_secrets_in_the_lines_of_a_file_are_neither_stored_nor_told(memory, repository):
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    plain = "def upload(path):\n    retries = 3\n    return send(path, retries)\n"
+    given = plain.replace("return", f'token = "{token}"\n    return').replace("s)", "s, token)")
+    reason = "upload: pass a token\n\nBecause send rejects an upload without a token since May."
+    repository.commit("feat: upload", up__py=plain)
+    repository.commit(reason, up__py=given)
+    repository.commit("Simplify", up__py=plain)
+    memory.commits.keep_up()
+    (found,) = memory.commits.why("up.py")
+    assert found.undone_by is not None
+    assert "token = [REDACTED:" in found.lost[0].text.replace('"', "")
+    assert token not in str(found)
+    # None of the lines of a key looks like one.
+    body = [sha256(bytes([each])).hexdigest() for each in range(5)]
+    key = ["-----BEGIN RSA PRIVATE KEY-----", *body, "-----END RSA PRIVATE KEY-----"]
+    assert clean_lines(["x", *key, "y"])[::8] == ["x", "y"]
+    assert not set(clean_lines(["x", *key, "y"])) & set(body)
+
+
+def test_secrets_in_names_of_files_and_functions_are_not_stored(memory, repository):
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    sha = repository.commit(
+        "feat: two files", **{f"{token}__py": "x = 1\n", "ok__py": f"def {token}():\n    pass\n"}
+    )
+    repository.git("mv", f"{token}.py", "plain.py")
+    repository.commit("chore: a better name")
+    memory.commits.keep_up()
+    assert memory.commits.get(sha).files == ("ok.py",)
+    assert token not in str(memory.commits.list(limit=9))
 
 
 def test_another_project_sees_none_of_it(memory, repository, place):

@@ -17,7 +17,7 @@ from typing import Any
 
 from smara.actions.paths import is_source, project_path
 from smara.commits.edit import matching, with_place
-from smara.commits.lines import line_reasons, names_of
+from smara.commits.lines import clean_lines, line_reasons, names_of
 from smara.commits.models import Commit, CommitReport, CommitStatus, LineReason
 from smara.commits.note import VERSION, notes_of
 from smara.commits.read import commits_of, functions_of, new_shas, patches_of
@@ -149,7 +149,9 @@ class Commits:
         by_sha: dict[str, list[str]] = {sha: [] for sha in waiting}
         for patch in patches_of(root, waiting):
             by_sha.setdefault(patch.sha, []).extend(functions_of([patch]))
-        named = [(sha, tuple(dict.fromkeys(names))[:60]) for sha, names in by_sha.items()]
+        named = [
+            (sha, tuple(dict.fromkeys(clean_lines(names)))[:60]) for sha, names in by_sha.items()
+        ]
         with self._store.database.write() as session:
             self._store.name_functions(session, named)
         return len(named)
@@ -389,8 +391,13 @@ def _is_gone(place: str) -> bool:
 
 
 def _redacted(commit: Commit) -> Commit:
+    # A path is looked up as it is: with a placeholder in it, it would name no file.
+    names = dict.fromkeys([*commit.files, *(name for pair in commit.renames for name in pair)])
+    is_clean = {name for name in names if clean_id(name) == name}
     return replace(
         commit,
+        files=tuple(name for name in commit.files if name in is_clean),
+        renames=tuple(pair for pair in commit.renames if is_clean.issuperset(pair)),
         author=redact(commit.author).text,
         subject=redact(commit.subject).text,
         body=redact(commit.body).text,

@@ -23,6 +23,7 @@ from smara.commits.read import FilePatch, Hunk, functions_of, patches_of
 from smara.core.extract import word_set
 from smara.core.git import git_text, is_ancestor
 from smara.core.startup.regex import re, regex
+from smara.secrets import redact
 
 _COMMENT = regex(
     r"^(?:#(?!\[|include|define|if)|//|--(?![\w-])|/\*|\*(?:\s|/|$)|<!--|;;|%|\"\"\"|''')"
@@ -112,9 +113,38 @@ def line_reasons(
             lines = _FileLines(root, path, commits, own, present.split("\n"), newest_at)
             reasons = filter(None, map(lines.reason, filter(is_reasoned, commits)))
             found[path] = sorted(
-                reasons, key=lambda each: (each.undone_by is None, -each.commit.at)
+                map(_redacted, reasons), key=lambda each: (each.undone_by is None, -each.commit.at)
             )
     return found
+
+
+def _redacted(reason: LineReason) -> LineReason:
+    """Redact the lines of a file: they are stored, printed and told to agents."""
+    texts = clean_lines([each.text for each in reason.lost])
+    return replace(
+        reason,
+        functions=tuple(clean_lines(reason.functions)),
+        lost=tuple(replace(each, text=text) for each, text in zip(reason.lost, texts, strict=True)),
+        texts=tuple(clean_lines(reason.texts)),
+        instead=tuple(clean_lines(reason.instead)),
+    )
+
+
+def clean_lines(lines: Sequence[str]) -> list[str]:
+    """Return lines without secrets; a key may stand on several.
+
+    >>> clean_lines(["x = 1", "DB_PASSWORD=Xy9!kkpqLm42zz"])
+    ['x = 1', 'DB_PASSWORD=[REDACTED:password]']
+    """
+    text = "\n".join(lines)
+    whole = redact(text).text
+    if whole == text:
+        return list(lines)
+    left = set(whole.split("\n"))
+    return [
+        line if line in left else own if (own := redact(line).text) != line else "[REDACTED]"
+        for line in lines
+    ]
 
 
 def standing_shares(

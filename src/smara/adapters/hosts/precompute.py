@@ -27,6 +27,7 @@ from smara.database.probe import MEMORIES, TASKS, Probe, has_changed, last_rows,
 from smara.environment import spool_folder
 from smara.errors import SmaraError
 from smara.memory import Memory, open_memory
+from smara.secrets.redact import clean_id
 
 _MOST_INSTRUCTIONS = 100_000
 _MOST_FILES = 50
@@ -58,7 +59,8 @@ def _draft(memory: Memory, cwd: str, files: Mapping[str, Sequence[str]]) -> Brie
             "task_mark": last_rows(look, TASKS)[0],
             "arms": "",
             "arms_mark": experiment.mark(look),
-            "actor": memory.internals.project.actor,
+            # As it is stored with a memory: a brief is a file, too.
+            "actor": clean_id(memory.internals.project.actor),
             "answers_messages": memory.settings.moments == "full",
         }
     with memory.internals.database.read() as session:
