@@ -219,6 +219,19 @@ def test_guard_stands_before_the_server(db):
         assert (status, json.loads(body)["result"]["serverInfo"]["name"]) == (200, "smara")
 
 
+def test_what_stands_behind_a_request_of_two_lengths_is_not_answered(db):
+    asked = json.dumps(request("tools/list", {})).encode()
+    with http_server("--token", TOKEN) as (url, _, _):
+        port = urlsplit(url).port or 0
+        head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: {bearer()}\r\n"
+        two = f"{head}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+        more = f"Content-Type: application/json\r\nContent-Length: {len(asked)}\r\n\r\n"
+        with half_open(port, f"{two}{head}{more}".encode() + asked) as connection:
+            answer = received(connection)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
 def test_server_that_listens_everywhere_takes_no_host_that_is_not_a_host():
     strange = {"Authorization": bearer(), "Host": "box.example:80@evil.example"}
     assert guarded(strange, "0.0.0.0") == 403

@@ -231,7 +231,12 @@ def _take_over() -> tuple[int, int]:
 PATH = "/mcp"
 _CLOSING_SECONDS = 20
 _SURROGATE = regex(r"\\u[dD][89a-fA-F]")
-_HEADERS = {401: [(b"www-authenticate", b"Bearer")], 405: [(b"allow", b"POST")]}
+# What stands behind a request of two lengths would be read as another request.
+_HEADERS = {
+    400: [(b"connection", b"close")],
+    401: [(b"www-authenticate", b"Bearer")],
+    405: [(b"allow", b"POST")],
+}
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
