@@ -69,6 +69,14 @@ def test_why_of_a_line_says_whether_the_reason_is_its_own(shop):
     assert "This line is one of them." not in smara("why", "src/cart.py:2").out
 
 
+def test_why_of_a_line_redacts_it(shop):
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    (shop / "src" / "till.py").write_text(f'KEY = "{token}"\n')
+    seen = smara("why", "src/till.py:1").out
+    assert '1  KEY = "[REDACTED:github-token]"' in seen
+    assert token not in seen
+
+
 def test_why_of_a_name_finds_its_place_callers_and_no_other_function(shop):
     assert smara("code", "index").code == 0
     found = smara("why", "tax", "--json").data

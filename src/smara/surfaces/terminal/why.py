@@ -22,6 +22,7 @@ from smara.codegraph.models import SymbolCard
 from smara.commits.models import Commit, LineReason
 from smara.core.extract import one_line
 from smara.core.git import find_repository
+from smara.core.log import redact_text
 from smara.core.startup.record import dataclass, field
 from smara.core.startup.regex import re, regex
 from smara.decisions.models import Decision
@@ -315,7 +316,7 @@ def _print_head(found: _CodePlace) -> None:
     if found.line is not None:
         with suppress(OSError, IndexError), open(found.path, encoding="utf-8") as file:
             text = file.read().splitlines()[found.line - 1].strip()
-            output.say(f"{found.line}  {text}", dim=True)
+            output.say(f"{found.line}  {redact_text(text)}", dim=True)
 
 
 def _title(text: str) -> None:
