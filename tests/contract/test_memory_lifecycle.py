@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 
+from smara.actions.error_quote import UNQUOTED
 from smara.errors import ConflictError, InvalidInputError, NotFoundError
 from smara.knowledge.models import Evidence, NewMemory, Relation
 from smara.knowledge.review import GRACE_DAYS
@@ -88,6 +89,25 @@ def test_near_repetitions_of_another_type_are_kept_and_the_same_words_are_not(me
         memories.add("Auth tests need Redis and a token", type="gotcha", session_id="s").outcome
         == "duplicate"
     )
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_one_fix_is_one_memory_if_a_failure_of_it_showed_no_error(memories, order):
+    """Another error of the same command, or another fix, is another memory."""
+
+    def failed(said, fix="PYTHONPATH=src pytest -q"):
+        words = f" (output said: `{said}`)" if said != UNQUOTED else ""
+        return memories.add(
+            f"Running `pytest -q` failed{words}; what worked: `{fix}`.",
+            type="error_pattern",
+            session_id="s",
+            data={"command": "pytest -q", "fix": fix, "error": said, "fingerprint": said},
+        ).outcome
+
+    shop = "ModuleNotFoundError: No module named 'shop'"
+    assert [failed(each) for each in (UNQUOTED, shop)[::order]] == ["added", "duplicate"]
+    assert failed("OSError: [Errno 98] Address already in use", "PORT=0 pytest -q") == "added"
+    assert failed(UNQUOTED, "docker compose run --rm app pytest -q") == "added"
 
 
 def test_meaning_can_be_plugged_in_and_its_trouble_keeps_nothing_out(place):

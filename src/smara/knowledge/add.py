@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from smara.actions.error_quote import UNQUOTED
 from smara.core.startup.record import dataclass, replace
 from smara.database.database import Session, marks
 from smara.database.fulltext import record_no, terms_of
@@ -129,8 +130,18 @@ def find_duplicate(
         if stored.memory.type != new.type or best is not None:
             continue
         cosine = cosines.get(stored.no, 0.0)
+        # A failure that showed no telling line would be told beside the one that did.
+        is_same_fix = (
+            bool(new.data.get("fix"))
+            and all(
+                new.data.get(name) == stored.memory.data.get(name) for name in ("command", "fix")
+            )
+            and UNQUOTED in (new.data.get("error"), stored.memory.data.get("error"))
+        )
         if is_repeated_in(statement, other):
             best = Duplicate(stored, "nearly the same words")
+        elif is_same_fix:
+            best = Duplicate(stored, "the same command and fix")
         elif is_same_in_meaning(statement, other, cosine, least=SAME_MEANING):
             best = Duplicate(stored, f"the same meaning, with a similarity of {cosine:.2f}")
     return best
