@@ -181,8 +181,10 @@ class Change(Generic[StoredT]):
 
     def _newest(self, no: int) -> Event | None:
         """Return the newest event of a row that is neither undone nor an undo."""
-        rest = f" AND {_UNDOABLE} ORDER BY no DESC LIMIT 1"
-        return next(iter(self.store.events_of(self.session, no, rest)), None)
+        newest = self.store.events_of(
+            self.session, no, f" AND {_UNDOABLE} ORDER BY no DESC LIMIT 1"
+        )
+        return newest[0] if newest else None
 
     def require_person(self, what: str) -> None:
         """Raise ``InvalidInputError`` unless a person acts.

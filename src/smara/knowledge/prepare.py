@@ -123,8 +123,11 @@ def named_files(text: str, files: FileHistory | None) -> list[str]:
     >>> named_files("Totals in src/bill.py:10 are cents, see example.com/a.py", None)
     ['src/bill.py']
     """
-    words = dict.fromkeys(_WITHOUT_END.findall(text))
-    found = {name: None for word in words if files is not None and (name := files.called(word))}
+    found = {
+        name: None
+        for word in dict.fromkeys(_WITHOUT_END.findall(text))
+        if files is not None and (name := files.called(word))
+    }
     for match in PATH_IN_TEXT.finditer(text):
         path = plain_path(match["path"].rstrip("."))
         first, slash, _ = path.partition("/")

@@ -353,11 +353,11 @@ def _counts(turn: MemoryChange, stored: StoredMemory) -> bool:
         return True
     if stored.memory.is_tainted:
         return False
-    where = "session_id = ?"
-    values: list[Any] = [turn.session_id]
-    if turn.session_id is None:
-        where = "actor = ? AND session_id IS NULL AND at > ?"
-        values = [turn.actor, turn.now_ms - DAY_MS]
+    where, values = (
+        ("session_id = ?", (turn.session_id,))
+        if turn.session_id is not None
+        else ("actor = ? AND session_id IS NULL AND at > ?", (turn.actor, turn.now_ms - DAY_MS))
+    )
     rest = f" AND kind = 'used' AND undone_by IS NULL AND {where}"
     events = turn.store.events_of(turn.session, stored.no, rest, values)
     return not any(event.after.get("counted") for event in events)

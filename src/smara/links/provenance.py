@@ -72,8 +72,8 @@ class TreeFiles:
             return None
         if "." not in name[1:]:
             # Some systems find a file however its name is written.
-            is_there = os.path.isfile(os.path.join(root, name)) and name in os.listdir(root)
-            return name if is_there else None
+            is_file = os.path.isfile(os.path.join(root, name))
+            return name if is_file and name in os.listdir(root) else None
         ends = self._asked(root, "called", name, lambda past: past.ending(name)) or ()
         return ends[0] if len(ends) == 1 else None
 
