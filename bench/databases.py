@@ -172,8 +172,10 @@ def _settle(store: smara.Memory) -> None:
     """Let the database count what is there, as the server does by itself within a minute."""
     if store.internals.database.kind == "postgres":
         database: Any = store.internals.database
+        with database.read() as session:  # outside a transaction no schema is set
+            tables = database.tables(session)
         with database.autocommit() as session:
-            for table in database.tables(session):
+            for table in tables:
                 session.run(f"VACUUM (ANALYZE) {database.schema}.{table}")
 
 

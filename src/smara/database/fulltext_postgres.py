@@ -149,7 +149,9 @@ class PostgresFullText(_PostgresIndex):
             row,
             source,
             "f.terms @@ ?::tsquery",
-            order="f.no DESC, f.chunk DESC",
+            # In the order of an index the server would walk the project for a name that stands in
+            # one message.
+            order="f.no + 0 DESC, f.chunk DESC",
             values=(quoted(within.project_no, term),),
         )
 
