@@ -11,7 +11,7 @@ import os
 import random
 import re
 import string
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
@@ -439,6 +439,13 @@ def _tells(found: Any, word: str) -> bool:
     return word in repr(found).lower()
 
 
+def _unnumbered(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return metadata without the number of the message that its task was noted at."""
+    noted = {**metadata.get("observations", {})}
+    noted.pop("taskSeq", None)
+    return {**metadata, "observations": noted} if "observations" in metadata else dict(metadata)
+
+
 def facts(memory: Memory) -> dict[str, Any]:
     """Return everything that a store tells, without numbers, times and empty messages."""
     database, scope = memory.internals.database, memory.internals.scope
@@ -452,7 +459,7 @@ def facts(memory: Memory) -> dict[str, Any]:
             for message in memory.messages.list(thread_id=thread.id)
             if message.raw_content != "[erased]"
         ],
-        "titles": [(each.title, dict(each.metadata)) for each in threads],
+        "titles": [(each.title, _unnumbered(each.metadata)) for each in threads],
         "memories": sorted(
             (each.content, each.type, each.is_active) for each in memory.memories.list(state="all")
         ),
