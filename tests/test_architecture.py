@@ -389,7 +389,7 @@ MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "database/fulltext_postgres": (1, 21, 118),
     "database/partitions": (1, 2, 27),
     "database/postgres": (1, 20, 130),
-    "database/servers": (1, 25, 199),
+    "database/servers": (1, 25, 200),
     "decisions": (16, 180, 1_860),
     "frameworks": (10, 120, 1_000),
     "feed": (3, 8, 90),

@@ -216,14 +216,13 @@ class ServerPool:
         import psycopg
         from psycopg_pool import PoolTimeout
 
-        until = time.monotonic() + (
-            self._timeout_seconds if self._has_first else self._first_seconds
-        )
+        seconds = self._timeout_seconds if self._has_first else self._first_seconds
+        until = time.monotonic() + seconds
         for attempt in count():
             try:
                 connection = pool.getconn(max(0.01, until - time.monotonic()))
             except PoolTimeout as error:
-                raise self._unavailable() from error
+                raise self._unavailable(seconds) from error
             self._has_first = True
             try:
                 connection.execute(begin)
@@ -236,13 +235,13 @@ class ServerPool:
                 time.sleep(_PAUSE_SECONDS)
         raise AssertionError
 
-    def _unavailable(self) -> DatabaseError:
+    def _unavailable(self, seconds: float) -> DatabaseError:
         """Return why no connection could be had: the server is gone, or all are in use."""
         import psycopg
 
         with translated_errors(), psycopg.connect(self._conninfo, connect_timeout=5):
             return BusyError(
-                f"PostgreSQL gave this process no connection for {self._timeout_seconds:g} seconds"
+                f"PostgreSQL gave this process no connection for {seconds:g} seconds"
                 f" (it takes at most {_MOST_CONNECTIONS}). Try again, or use fewer threads."
             )
 
