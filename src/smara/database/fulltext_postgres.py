@@ -29,6 +29,10 @@ from smara.database.fulltext import (
 from smara.database.session import Session, number
 
 _CHUNK_MASK = (1 << CHUNK_BITS) - 1
+_PART_OF_PROJECT = (
+    "SELECT k FROM generate_series(0, 15) AS k"
+    " WHERE satisfies_hash_partition('message_index'::regclass, 16, k, ?::bigint)"
+)
 _IN_PROJECT = " AND i.project_no = ?"
 """Names the project, so that its partition alone is read."""
 _EXPECTED: tuple[tuple[RecordKind, str, str, str], ...] = (
@@ -59,9 +63,24 @@ _EXPECTED: tuple[tuple[RecordKind, str, str, str], ...] = (
 
 
 class _PostgresIndex:
-    """Tables of an index that can be made again from the records."""
+    """Tables of an index that can be made again from the records.
+
+    Each term names its project. Asked for the project as well, the server takes it for a
+    two-hundredth of the part that holds it, and intersects all its rows with those of a common
+    term. So a look for terms names the part, and compares the project in a way that the server
+    does not estimate.
+    """
 
     tables: ClassVar[Sequence[str]]
+
+    def __init__(self) -> None:
+        self._parts: dict[int, int] = {}
+
+    def part(self, session: Session, project_no: int) -> int:
+        """Return which part holds a project; it never changes."""
+        if project_no not in self._parts:
+            self._parts[project_no] = number(session, _PART_OF_PROJECT, (project_no,))
+        return self._parts[project_no]
 
     def is_sound(self, session: Session) -> bool:
         return True
@@ -118,7 +137,6 @@ class PostgresFullText(_PostgresIndex):
         query += ":*" if prefix else ""
         conditions, values = record_conditions(within)
         scope: tuple[tuple[str, object], ...] = (
-            ("project_no", within.project_no),
             ("thread_no", within.thread_no),
             ("resource", within.resource_id),
         )
@@ -129,18 +147,19 @@ class PostgresFullText(_PostgresIndex):
         if within.roles:
             conditions.append("i.role = ANY(?)")
             values.append(list(within.roles))
-        join = (
-            " JOIN messages m ON m.no = i.no AND m.project_no = i.project_no"
-            if within.needs_records
-            else ""
-        )
+        join = ""
+        if within.needs_records:
+            join = " JOIN messages m ON m.no = i.no"
+            conditions.append("m.project_no = ?")
+            values.append(within.project_no)
         sql = (
-            f"SELECT i.no * {1 << CHUNK_BITS} + i.chunk FROM message_index i{join}"
-            f" WHERE i.terms @@ ?::tsquery{join_terms(conditions)} ORDER BY i.no DESC, i.chunk "
-            "DESC "
-            "LIMIT ?"
+            f"SELECT i.no * {1 << CHUNK_BITS} + i.chunk"
+            f" FROM message_index_{int(self.part(session, within.project_no))} i{join}"
+            " WHERE i.terms @@ ?::tsquery AND coalesce(i.project_no = ?, false)"
+            f"{join_terms(conditions)} ORDER BY i.no DESC, i.chunk DESC LIMIT ?"
         )
-        return [row[0] for row in session.all(sql, (query, *values, limit))]
+        values = [query, within.project_no, *values, limit]
+        return [row[0] for row in session.all(sql, values)]
 
     def matching(self, term: str, within: Within) -> Matching:
         row = f"f.no * {1 << CHUNK_BITS} + f.chunk"
@@ -332,8 +351,9 @@ class PostgresWords(_PostgresIndex):
 
     def containing(self, session: Session, project_no: int, fragment: str, limit: int) -> list[str]:
         rows = session.all(
-            "SELECT word FROM words WHERE trigrams @> ?::text[] AND project_no = ? AND "
-            "strpos(word, ?) > 0 LIMIT ?",
+            f"SELECT word FROM words_{int(self.part(session, project_no))} WHERE"
+            " trigrams @> ?::text[] AND coalesce(project_no = ?, false) AND strpos(word, ?) > 0"
+            " LIMIT ?",
             (
                 [f"{project_no}:{each}" for each in trigrams(fragment)],
                 project_no,

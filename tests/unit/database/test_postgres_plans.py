@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import smara
+from smara.database.fulltext import Within
 from smara.database.partitions import DIVIDED
 from smara.database.servers import PostgresSession, split_schema, with_dollar_marks
 
@@ -140,6 +141,38 @@ def test_a_call_that_was_made_often_reads_as_little_as_the_first(large, what):
             read.append(_counted(memory) - before)
     # What others have read may be counted late, within one of the calls.
     assert min(read[-3:]) <= 2 * min(read[2:5]) + FEW
+
+
+def _index_entries(memory: smara.Memory) -> int:
+    """The entries of indexes of terms and words that were read so far."""
+    with memory.internals.database.read() as session:
+        row = session.one(
+            "SELECT sum(idx_tup_read)::int FROM pg_stat_user_indexes"
+            " WHERE schemaname = current_schema() AND relname ~ '^(message_index|words)_'"
+        )
+    return int(row[0]) if row else 0
+
+
+def test_a_common_term_is_looked_up_without_the_other_rows_of_its_project(large):
+    """The server would expect the project to be small, and intersect all its rows."""
+    with smara.open(large, embedder="off", project="large") as memory:
+        database = memory.internals.database
+        with database.write() as session:
+            project_no = session.one("SELECT no FROM projects WHERE id = 'large'")[0]
+            session.run(
+                "INSERT INTO words SELECT ?, 'name' || n, ARRAY[? || ':' || n % 200]"
+                f" FROM generate_series(1, {MANY}) AS n ON CONFLICT DO NOTHING",
+                (project_no, str(project_no)),
+            )
+            session.run("ANALYZE words")
+            session.one("SELECT pg_stat_force_next_flush()")
+        before = _index_entries(memory)
+        with database.read() as session:
+            assert database.fulltext.match(session, ["quick3"], Within(project_no), limit=5_000)
+            assert database.words.containing(session, project_no, "150", limit=8)
+            session.one("SELECT pg_stat_force_next_flush()")  # of this connection of the pool
+        read = _index_entries(memory) - before
+    assert 0 < read <= MANY // 10 + 2 * FEW
 
 
 SMALL = {
