@@ -386,7 +386,7 @@ MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "browse": (10, 80, 900),
     "commits": (10, 98, 1_070),
     "core/startup": (3, 24, 168),
-    "database/fulltext_postgres": (1, 21, 118),
+    "database/fulltext_postgres": (1, 23, 130),
     "database/partitions": (1, 2, 27),
     "database/postgres": (1, 20, 130),
     "database/servers": (1, 25, 200),

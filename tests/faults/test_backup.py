@@ -34,7 +34,10 @@ def by_api(source: str, target: str) -> None:
 def by_product(source: str, target: str) -> None:
     """``smara backup``."""
     with smara.open(source) as memory:
-        memory.privacy.backup(target)
+        report = memory.privacy.backup(target)
+    copy = apsw.Connection(target)
+    assert copy.execute("SELECT count(*) FROM messages").get == report.counts["messages"]
+    copy.close()
     assert stat.S_IMODE(os.stat(target).st_mode) == 0o600
 
 

@@ -21,14 +21,18 @@ from smara.database.sqlite import (
     SqliteSession,
 )
 from smara.errors import CannotOpenError, ConflictError, CorruptError, SchemaTooNewError
+from smara.privacy.rows import record_counts
 
 _READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 
 
-def back_up(database: SqliteDatabase, path: str) -> None:
+def back_up(database: SqliteDatabase, path: str) -> dict[str, int]:
     """Copy a store into a new private file, while others write.
 
     The file gets its name when it is whole and checked.
+
+    Returns:
+        The rows of the copy by table: the store itself may have gone on meanwhile.
 
     Raises:
         DatabaseError: If the copy cannot be written, or does not pass the check.
@@ -44,11 +48,13 @@ def back_up(database: SqliteDatabase, path: str) -> None:
         ):
             _copy(source, copy)
             _require_sound(copy, path)
+            counts = record_counts(SqliteSession(copy))
         with open(partial, "r+b") as file:
             os.fsync(file.fileno())
         os.replace(partial, path)
     finally:
         _remove(partial)
+    return counts
 
 
 def replace(database: SqliteDatabase, path: str, newest: int, saved: str | None) -> None:

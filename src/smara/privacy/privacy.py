@@ -49,7 +49,7 @@ from smara.privacy.models import (
 from smara.privacy.pointers import adopt
 from smara.privacy.probe import clear_spool, find_traces, out_of_reach
 from smara.privacy.provenance import settle
-from smara.privacy.rows import EVERYTHING, RowReader, Selection
+from smara.privacy.rows import EVERYTHING, RowReader, Selection, record_counts
 from smara.privacy.tables import BY_NAME, RECORDS
 from smara.privacy.walk import Walk
 from smara.tasks.store import TaskStore
@@ -127,10 +127,9 @@ class Privacy:
 
         with private_file(target):
             pass  # refuses what cannot be written, before the pages are copied
-        back_up(self._database, target)
+        counts = back_up(self._database, target)
         log.event("store.backed_up", path=target)
-        size = os.stat(target).st_size
-        return BackupReport(target, "sqlite", size, file_hash(target), self._counts())
+        return BackupReport(target, "sqlite", os.stat(target).st_size, file_hash(target), counts)
 
     def restore(self, path: str | os.PathLike[str]) -> RestoreReport:
         """Replace this store by a backup, or add an archive to it.
@@ -628,8 +627,4 @@ class Privacy:
 
     def _counts(self) -> dict[str, int]:
         with self._database.snapshot() as session:
-            counts = {
-                table.name: number(session, f"SELECT count(*) FROM {table.name}")
-                for table in RECORDS
-            }
-        return {name: count for name, count in counts.items() if count}
+            return record_counts(session)

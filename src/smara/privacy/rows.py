@@ -14,8 +14,8 @@ from typing import Any
 from smara.core.scope import Scope
 from smara.core.startup.record import dataclass
 from smara.database.database import Database, Session
-from smara.database.session import Column
-from smara.privacy.tables import BY_NAME, JSON_COLUMNS, TableSpec
+from smara.database.session import Column, number
+from smara.privacy.tables import BY_NAME, JSON_COLUMNS, RECORDS, TableSpec
 
 NUMBERS = ("no", "project_no")
 """The columns that no row is exported with."""
@@ -88,8 +88,8 @@ class RowReader:
         shown: list[str] = []
         joins: list[str] = []
         widths: list[int] = []
-        for number, column in enumerate(self.exported(table)):
-            found = self._expressions(table, column.name, number, joins)
+        for position, column in enumerate(self.exported(table)):
+            found = self._expressions(table, column.name, position, joins)
             shown += found
             widths.append(len(found))
         values: list[Any] = []
@@ -229,3 +229,11 @@ def stored_value(table: TableSpec, column: Column, value: Any) -> Any:
     if not isinstance(value, types[column.type]) or isinstance(value, bool):
         raise ValueError(f"{column.name} is not of type {column.type}")
     return value
+
+
+def record_counts(session: Session) -> dict[str, int]:
+    """Count the rows of each table of records that has any."""
+    counts = {
+        table.name: number(session, f"SELECT count(*) FROM {table.name}") for table in RECORDS
+    }
+    return {name: count for name, count in counts.items() if count}
