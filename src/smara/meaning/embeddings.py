@@ -354,12 +354,7 @@ class Embeddings:
                     session, embedder.model_id, embedder.dims, embedder=setting, now_ms=now
                 )
                 self._store.begin(session, no, now)
-                found = self._store.find_space(session, embedder.model_id)
-                if found is None:
-                    raise NotFoundError(
-                        f"The space of {embedder.model_id} vanished while it was made. Try again."
-                    )
-                space = found
+                [space] = [each for each in self._store.spaces(session) if each.no == no]
         if space.dims != embedder.dims:
             raise ConflictError(
                 f"The vectors of {embedder.model_id} here have {space.dims} dimensions, and this "
