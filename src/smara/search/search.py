@@ -56,16 +56,16 @@ from smara.search.query import (
 )
 from smara.search.records import (
     CodeJudge,
-    CommitSource,
     Find,
-    ItemSource,
-    MemorySource,
-    ObservationSource,
     RecordFinder,
     RecordSource,
-    TaskSource,
-    WorkingSource,
+    commit_source,
+    item_source,
+    memory_source,
     no_code,
+    observation_source,
+    task_source,
+    working_source,
 )
 from smara.search.relevance import Relevance, select
 from smara.search.rerank import rerank
@@ -90,12 +90,12 @@ def record_finders(
     """Return the finders of records with their sources."""
     database, scope = project.database, project.scope
     sources: list[RecordSource] = [
-        TaskSource(TaskStore(database, scope)),
-        ObservationSource(ObservationStore(database, scope), freshness),
-        MemorySource(KnowledgeStore.seen_by(project), project.clock, freshness),
-        WorkingSource(WorkingStore(database, scope)),
-        CommitSource(CommitStore(database, scope)),
-        ItemSource(ItemStore(database, scope), project.clock),
+        task_source(TaskStore(database, scope)),
+        observation_source(ObservationStore(database, scope), freshness),
+        memory_source(KnowledgeStore.seen_by(project), project.clock, freshness),
+        working_source(WorkingStore(database, scope)),
+        commit_source(CommitStore(database, scope)),
+        item_source(ItemStore(database, scope), project.clock),
     ]
     finders: list[CodeFinder] = []
 
