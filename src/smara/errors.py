@@ -34,7 +34,7 @@ attributes, ``is_retryable``, and a message whose last sentence says what to do 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 
 class SmaraError(Exception):
@@ -47,6 +47,11 @@ class SmaraError(Exception):
         super().__init__(message)
         self.message = message
         self.facts = facts
+
+    @classmethod
+    def with_hint(cls, text: str, hint: str, **facts: Any) -> Self:
+        """Return an error whose message ends with its hint."""
+        return cls(f"{text} {hint}", hint=hint, **facts)
 
     def __init_subclass__(cls) -> None:
         # A subclass of somebody else keeps the code that it inherits: no door has another for it.
