@@ -249,18 +249,18 @@ class Embeddings:
         with self._store.database.snapshot() as session:
             for space, kind, faults in self._faults(session):
                 model, (orphans, missing, blocks) = space.model_id, map(len, faults)
-                if orphans:
-                    problems.append(f"{orphans} vectors of {model} belong to no {kind} any more.")
-                if missing:
-                    problems.append(
-                        f"{missing} records ({kind}) have no vector of {model}, and none is on "
-                        "its way."
-                    )
-                if blocks:
-                    problems.append(
-                        f"{blocks} blocks of signs of {model} ({kind}) do not agree with their "
-                        "vectors."
-                    )
+                found = (
+                    (orphans, f"vectors of {model} belong to no {kind} any more."),
+                    (
+                        missing,
+                        f"records ({kind}) have no vector of {model}, and none is on its way.",
+                    ),
+                    (
+                        blocks,
+                        f"blocks of signs of {model} ({kind}) do not agree with their vectors.",
+                    ),
+                )
+                problems += [f"{count} {fault}" for count, fault in found if count]
         return problems
 
     def mend(self) -> int:
