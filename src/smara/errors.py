@@ -57,9 +57,8 @@ class SmaraError(Exception):
         # A subclass of somebody else keeps the code that it inherits: no door has another for it.
         if cls.__module__ == __name__:
             name = cls.__name__.removesuffix("Error")
-            cls.code = "".join([f"_{each.lower()}" if each.isupper() else each for each in name])[
-                1:
-            ]
+            letters = [f"_{each.lower()}" if each.isupper() else each for each in name]
+            cls.code = "".join(letters).removeprefix("_")
 
     def __getattr__(self, name: str) -> Any:
         facts = self.__dict__.get("facts", {})
