@@ -54,7 +54,7 @@ class SmaraError(Exception):
         return cls(f"{text} {hint}", hint=hint, **facts)
 
     def __init_subclass__(cls) -> None:
-        # A subclass of somebody else keeps the code that it inherits: no door has another for it.
+        # A subclass that a program adds keeps the code it inherits: no door has another for it.
         if cls.__module__ == __name__:
             name = cls.__name__.removesuffix("Error")
             letters = [f"_{each.lower()}" if each.isupper() else each for each in name]
