@@ -145,10 +145,9 @@ def _permission_findings(path: str, fix: bool) -> Iterator[Finding]:
 
 
 def _wal_finding(path: str) -> Finding:
-    try:
-        size = os.stat(path + "-wal").st_size
-    except OSError:
-        size = 0
+    from smara.database.sqlite import file_size
+
+    size = file_size(path + "-wal")
     if size <= LARGE_WAL_BYTES:
         return Finding("write-ahead log", "ok", f"{size // 1024:,} KiB.")
     holders = processes_holding(path)

@@ -37,8 +37,7 @@ def spool_folder() -> str:
         file = store_file(store)
         if file is not None:
             return os.path.abspath(file) + "-spool"
-        from zlib import crc32  # a name for an address that may hold a password
-
+        # The address may hold a password.
         return os.path.join(
             home or data_folder(), f"spool-{crc32(store.encode('utf-8', 'replace')):08x}"
         )

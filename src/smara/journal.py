@@ -144,11 +144,11 @@ class Change(Generic[StoredT]):
         store, what = self.store, self.store.WHAT
         newest = self._newest(stored[0])
         if newest is None or newest.kind in _LASTING:
-            short_id, hint = stored[1].short_id, store.UNMADE_HINT
-            raise ConflictError(
-                f"There is nothing to undo on {what} {short_id}: it is as it was made. {hint}",
+            short_id = stored[1].short_id
+            raise ConflictError.with_hint(
+                f"There is nothing to undo on {what} {short_id}: it is as it was made.",
+                store.UNMADE_HINT,
                 brief="Nothing to undo",
-                hint=hint,
                 **{f"{what}_id": short_id},
             )
         if newest.by == "person":
@@ -159,12 +159,11 @@ class Change(Generic[StoredT]):
             newer = self._newest(no)
             if newer is not None and newer.operation != newest.operation:
                 short_id = store.stored(self.session, no)[1].short_id
-                hint = f"Undo that first: `{store.UNDO_COMMAND} {short_id}`."
-                raise ConflictError(
+                raise ConflictError.with_hint(
                     f"{what.capitalize()} {short_id}, which the same change touched, was changed"
-                    f" since. {hint}",
+                    " since.",
+                    f"Undo that first: `{store.UNDO_COMMAND} {short_id}`.",
                     brief="A part of the change was changed since",
-                    hint=hint,
                     **{f"{what}_id": short_id},
                 )
         self.next_operation()
@@ -192,12 +191,11 @@ class Change(Generic[StoredT]):
         An agent must not raise the trust in its own statements.
         """
         if self.by != "person":
-            hint = f"Ask the person, who can do it with `smara {self.store.TABLE.split()[0]}`."
-            raise InvalidInputError(
-                f"Only a person can {what}. {hint}",
+            raise InvalidInputError.with_hint(
+                f"Only a person can {what}.",
+                f"Ask the person, who can do it with `smara {self.store.TABLE.split()[0]}`.",
                 field="by",
                 brief=f"Only a person can {what}",
-                hint=hint,
             )
 
 

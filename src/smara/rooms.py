@@ -589,12 +589,12 @@ class Rooms:
     @cached_property
     def pattern_search(self) -> PatternSearch:
         from smara.search.patterns import PatternSearch
-        from smara.search.records import MemorySource
+        from smara.search.records import memory_source
 
         return PatternSearch(
             self.store,
             self.database.records,
-            MemorySource(self.knowledge_store, self.project.clock, self._judge_code),
+            memory_source(self.knowledge_store, self.project.clock, self._judge_code),
             deadline_seconds=self.settings.search_deadline_seconds,
         )
 

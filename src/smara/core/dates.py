@@ -154,19 +154,6 @@ def _words(table: Iterable[str]) -> re.Pattern[str]:
     return regex(rf"{_WORD.format(_any_of(spaced))}|{_any_of(glued)}", re.IGNORECASE)
 
 
-_DAY_WORD = _words(_DAYS_AWAY)
-_SPAN_WORD = _words(_SPANS_AWAY)
-_AGO = regex(
-    rf"\b{_COUNT}\s{{0,3}}{_UNIT}\s{{1,3}}ago\b|\b(?:il y a|hace"
-    rf"|vor)\s{{1,3}}{_COUNT}\s{{1,3}}{_UNIT}\b",
-    re.I,
-)
-_CJK_AGO = regex(r"(\d{1,3}|[一二三两])\s?(天|日|周|週間|个月|ヶ月|年)(前|后|後)")
-_AHEAD = regex(rf"\b(?:in|dans|en)\s{{1,3}}{_COUNT}\s{{1,3}}{_UNIT}\b", re.IGNORECASE)
-_WEEKDAY = regex(
-    rf"(?:\b(last|next|this|by|until|before|due|on|every)\s{{1,3}})?\b({'|'.join(_WEEKDAYS)})\b",
-    re.I,
-)
 _BACK = regex(
     rf"\b(?:past|last|previous)\s{{1,3}}(?:{_COUNT}|few|several)\s{{1,3}}(day|week|month|year)s?\b"
     r"|\bpast\s{1,3}(day|weekend|week|month|year)\b",
@@ -175,7 +162,6 @@ _BACK = regex(
 _SINCE = regex(r"\bsince\b", re.IGNORECASE)
 _A_FEW = 3
 _DAYS_OF = {"day": 1, "week": 7, "month": 31, "year": 366}
-_END_OF_MONTH = regex(r"\bend of (?:the|this) month\b", re.IGNORECASE)
 _FUTURE = regex(
     r"\b(?:will|going to|gonna|plan|plans|planning|by|until|due|deadline|upcoming|next)\b|'ll\b",
     re.I,
@@ -331,14 +317,15 @@ def _resolve(form: str, hit: re.Match[str], sentence: str, today: date) -> Days 
 
 
 def _shift_days(today: date, unit: str, count: int) -> Days:
-    if unit == "day":
-        day = today + timedelta(days=count)
-        return Days(day, day)
-    if unit == "month":
-        months = today.year * 12 + today.month - 1 + count
-        return _month(months // 12, months % 12 + 1)
-    if unit == "year":
-        return Days(date(today.year + count, 1, 1), date(today.year + count, 12, 31))
+    match unit:
+        case "day":
+            day = today + timedelta(days=count)
+            return Days(day, day)
+        case "month":
+            months = today.year * 12 + today.month - 1 + count
+            return _month(months // 12, months % 12 + 1)
+        case "year":
+            return Days(date(today.year + count, 1, 1), date(today.year + count, 12, 31))
     monday = today - timedelta(days=today.weekday()) + timedelta(weeks=count)
     return Days(monday + timedelta(days=5 if unit == "weekend" else 0), monday + timedelta(days=6))
 
@@ -352,13 +339,20 @@ def _number(word: str) -> int:
 
 
 _RELATIVE = {
-    "day": _DAY_WORD,
-    "span": _SPAN_WORD,
-    "ago": _AGO,
-    "cjk ago": _CJK_AGO,
-    "ahead": _AHEAD,
-    "end of month": _END_OF_MONTH,
-    "weekday": _WEEKDAY,
+    "day": _words(_DAYS_AWAY),
+    "span": _words(_SPANS_AWAY),
+    "ago": regex(
+        rf"\b{_COUNT}\s{{0,3}}{_UNIT}\s{{1,3}}ago\b|\b(?:il y a|hace"
+        rf"|vor)\s{{1,3}}{_COUNT}\s{{1,3}}{_UNIT}\b",
+        re.I,
+    ),
+    "cjk ago": regex(r"(\d{1,3}|[一二三两])\s?(天|日|周|週間|个月|ヶ月|年)(前|后|後)"),
+    "ahead": regex(rf"\b(?:in|dans|en)\s{{1,3}}{_COUNT}\s{{1,3}}{_UNIT}\b", re.IGNORECASE),
+    "end of month": regex(r"\bend of (?:the|this) month\b", re.IGNORECASE),
+    "weekday": regex(
+        rf"(?:\b(last|next|this|by|until|before|due|on|every)\s{{1,3}})?\b({'|'.join(_WEEKDAYS)})\b",
+        re.I,
+    ),
 }
 
 _ORDINAL = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"

@@ -59,17 +59,18 @@ class AnchorVerdict:
     @property
     def told(self) -> str:
         """The verdict as a few words."""
-        if self.verdict == "moved":
-            return f"{self.was} is now {self.now}"
-        if self.verdict == "drifted":
-            share = "" if self.changed is None else f": {_percent(self.changed)} of it differs"
-            place = self.was if self.now in (None, self.was) else f"{self.was}, now {self.now},"
-            return f"{place} has changed since{share}"
-        if self.verdict == "orphaned":
-            return f"{self.was} is gone" + (f" ({self.why})" if self.why else "")
-        if self.verdict == "unknown":
-            return f"{self.was}: {self.why or 'not known'}"
-        return f"{self.was} is as it was"
+        match self.verdict:
+            case "moved":
+                return f"{self.was} is now {self.now}"
+            case "drifted":
+                place = self.was if self.now in (None, self.was) else f"{self.was}, now {self.now},"
+                return f"{place} has changed since{_share(self.changed)}"
+            case "orphaned":
+                return f"{self.was} is gone" + (f" ({self.why})" if self.why else "")
+            case "unknown":
+                return f"{self.was}: {self.why or 'not known'}"
+            case "fresh":
+                return f"{self.was} is as it was"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,16 +108,19 @@ class Freshness:
     @property
     def hedge(self) -> str | None:
         """The caveat beside the statement, or ``None``."""
-        if self.verdict == "orphaned":
-            return f"the code it speaks of is gone: {self._those('orphaned')}"
-        if self.verdict == "drifted":
-            share = "" if self.changed is None else f": {_percent(self.changed)} of it differs"
-            return f"the code has changed since{share} ({self._those('drifted', 'orphaned')})"
-        if self.verdict == "moved":
-            moved = [each for each in self.anchors if each.verdict == "moved"]
-            return "; ".join(each.told for each in moved[:3])
-        why = "whether the code is still the same is not known yet: it is being read again"
-        return why if self.verdict == "unknown" else None
+        match self.verdict:
+            case "orphaned":
+                return f"the code it speaks of is gone: {self._those('orphaned')}"
+            case "drifted":
+                those = self._those("drifted", "orphaned")
+                return f"the code has changed since{_share(self.changed)} ({those})"
+            case "moved":
+                moved = [each for each in self.anchors if each.verdict == "moved"]
+                return "; ".join(each.told for each in moved[:3])
+            case "unknown":
+                return "whether the code is still the same is not known yet: it is being read again"
+            case "fresh":
+                return None
 
     @property
     def lines(self) -> list[str]:
@@ -200,10 +204,12 @@ def _code_name(path: str, symbol: str) -> str:
     return f"{path}:{symbol}" if symbol else path
 
 
-def _percent(share: float) -> str:
+def _share(changed: float | None) -> str:
     """Whole percents; what has changed at all is never 0 %, and what is not all is never 100 %.
 
-    >>> _percent(0.4), _percent(0.001), _percent(0.999), _percent(1.0)
-    ('40 %', '1 %', '99 %', '100 %')
+    >>> _share(0.4), _share(0.001), _share(0.999), _share(None)
+    (': 40 % of it differs', ': 1 % of it differs', ': 99 % of it differs', '')
     """
-    return f"{100 if share >= 1 else min(99, max(1, round(100 * share)))} %"
+    if changed is None:
+        return ""
+    return f": {100 if changed >= 1 else min(99, max(1, round(100 * changed)))} % of it differs"

@@ -1,22 +1,22 @@
-"""Make a record behave as the sequence of one of its fields."""
+"""Make a record behave as the sequence of its first field."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import TypeVar, overload
+from typing import ClassVar, TypeVar, overload
 
 T = TypeVar("T")
 
 
 class Items(Sequence[T]):
-    """A sequence of what one of its fields holds."""
+    """A sequence of what the first field of a dataclass holds."""
 
     __slots__ = ()
+    __match_args__: ClassVar[tuple[str, ...]]
 
-    @abstractmethod
     def _items(self) -> Sequence[T]:
-        """That field."""
+        items: Sequence[T] = getattr(self, self.__match_args__[0])
+        return items
 
     def __len__(self) -> int:
         return len(self._items())

@@ -16,7 +16,7 @@ precondition: ContextVar[Callable[[Any], None]] = ContextVar(
 
 def invalid(brief: str, hint: str, field: str) -> InvalidInputError:
     """A refusal that says what is wrong, and what is allowed instead."""
-    return InvalidInputError(f"{brief}. {hint}", field=field, brief=brief, hint=hint)
+    return InvalidInputError.with_hint(f"{brief}.", hint, field=field, brief=brief)
 
 
 ChoiceT = TypeVar("ChoiceT")

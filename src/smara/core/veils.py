@@ -8,6 +8,8 @@ path: `re` is loaded only for a text that has such a mark.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
+    from collections.abc import Iterable
+    from typing import AnyStr
 
 # Soft hyphen, the single-byte CSI, Mongolian vowel separator, zero-width and directional signs,
 # invisible operators, variation selectors, byte order mark: as UTF-8, by all but the last byte.
@@ -78,15 +80,27 @@ def unveil(data: bytes) -> tuple[bytes, list[tuple[int, int]]]:
             rb"%s(?:\[%s|%s|[ -/]{0,4}[0-~])?|%s%s|%s|%s"
             % (escape, tail, title, single, tail, widthless, written)
         )
-    pieces: list[bytes] = []
+    return cut(data, ((*match.span(), b"") for match in _pattern.finditer(data)))
+
+
+def cut(
+    text: "AnyStr", spans: "Iterable[tuple[int, int, AnyStr]]"
+) -> "tuple[AnyStr, list[tuple[int, int]]]":
+    """Replace spans of a text; return its pieces' new starts too.
+
+    Each comes with its shift: how much further it began before.
+
+    >>> cut("a secret of b", [(2, 8, "word")])
+    ('a word of b', [(0, 0), (6, 2)])
+    """
+    pieces: list[AnyStr] = []
     moves: list[tuple[int, int]] = []
     size = position = 0
-    for match in _pattern.finditer(data):
-        if match.start() > position:
-            moves.append((size, position - size))
-            pieces.append(data[position : match.start()])
-            size += match.start() - position
-        position = match.end()
+    for start, end, put in spans:
+        moves.append((size, position - size))
+        pieces += (text[position:start], put)
+        size += start - position + len(put)
+        position = end
     moves.append((size, position - size))
-    pieces.append(data[position:])
-    return b"".join(pieces), moves
+    pieces.append(text[position:])
+    return text[:0].join(pieces), moves

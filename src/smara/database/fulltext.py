@@ -86,19 +86,16 @@ class Matching(NamedTuple):
     values: tuple[object, ...]
 
 
-def record_conditions(within: Within) -> tuple[list[str], list[object]]:
-    """Conditions on the records ``m`` that the index alone cannot answer."""
-    conditions: list[str] = []
-    values: list[object] = []
-    for column, operator, value in (
-        ("created_at", ">=", within.since_ms),
-        ("created_at", "<", within.until_ms),
-        ("task_id", "=", within.task_id),
-    ):
-        if value is not None:
-            conditions.append(f"m.{column} {operator} ?")
-            values.append(value)
-    return conditions, values
+def record_conditions(within: Within, *more: tuple[str, object]) -> tuple[list[str], list[object]]:
+    """Conditions on records ``m`` beyond the index, and some more."""
+    every = (
+        ("m.created_at >= ?", within.since_ms),
+        ("m.created_at < ?", within.until_ms),
+        ("m.task_id = ?", within.task_id),
+        *more,
+    )
+    given = [(condition, value) for condition, value in every if value is not None]
+    return [condition for condition, _ in given], [value for _, value in given]
 
 
 def join_terms(conditions: Iterable[str]) -> str:

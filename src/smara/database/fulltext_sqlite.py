@@ -33,7 +33,7 @@ from smara.database.fulltext import (
     shortest,
     trigrams,
 )
-from smara.database.session import Session, marks, parts
+from smara.database.session import Session, marks, number, parts
 from smara.errors import CorruptError, DatabaseError
 
 _TOKENIZE = "tokenize = \"ascii tokenchars '!#$%&()*+,-./:;<=>?@[]^_`{|}~'\""
@@ -462,9 +462,8 @@ class SqliteWords(_SqliteIndex):
 
     def _catch_up(self, session: Session) -> int:
         """Index the waiting words when they are many; up to which word the index reaches."""
-        state = session.one("SELECT rows FROM index_state WHERE name = 'word_trigrams'")
-        newest = session.one("SELECT max(no) FROM words")
-        indexed, last = int(state[0] if state else 0), int((newest[0] if newest else None) or 0)
+        indexed = number(session, "SELECT rows FROM index_state WHERE name = 'word_trigrams'")
+        last = number(session, "SELECT coalesce(max(no), 0) FROM words")
         if last - indexed <= BACKLOG:
             return indexed
         try:

@@ -7,6 +7,7 @@ short id or a prefix of either. `JournalStore` also has their events; see `smara
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar
@@ -190,13 +191,14 @@ class NamedStore(ProjectStore):
 
     def new_short_id(self, session: Session, uuid: str, prefix: str, count: int) -> str:
         """Return the shortest free id for a table of `count` rows."""
-        length = length_for(count)
-        while True:
-            short_id = f"{prefix}-{code_of(uuid, length)}"
-            same = [(f"{self.ALIAS}.key = ?", key_of(short_id))]
-            if not self.looked_up(session, same, 1, is_seen=False):
-                return short_id
-            length += 1
+        lengths = itertools.count(length_for(count))
+        names = (f"{prefix}-{code_of(uuid, length)}" for length in lengths)
+        same = f"{self.ALIAS}.key = ?"
+        return next(
+            name
+            for name in names
+            if not self.looked_up(session, [(same, key_of(name))], 1, is_seen=False)
+        )
 
     def find_asked_for(self, session: Session, query: str) -> int | None:
         """Return the number of the row a query names."""
@@ -228,8 +230,10 @@ class Event(NamedTuple):
     @property
     def facts(self) -> dict[str, Any]:
         """The fields that every room's event has."""
-        names = ("id", "kind", "actor", "session_id", "at", "before", "after", "is_undone")
-        return {name: getattr(self, name) for name in names}
+        return {
+            name: getattr(self, name)
+            for name in ("id", "kind", "actor", "session_id", "at", "before", "after", "is_undone")
+        }
 
 
 class JournalStore(NamedStore, Generic[RecordT, StoredT, StateT]):

@@ -24,6 +24,7 @@ from smara.core.scope import Scope, lookup_id, require_id
 from smara.core.startup.record import dataclass, replace
 from smara.core.tokens import TokenCounter
 from smara.database.database import Database, Session
+from smara.database.session import number
 from smara.errors import InvalidInputError, NotFoundError
 
 if TYPE_CHECKING:
@@ -456,7 +457,5 @@ class Projects:
             " NOTHING",
             (project_id, name, self._clock.now_ms()),
         )
-        row = session.one("SELECT no, id FROM projects WHERE id = ?", (project_id,))
-        if row is None:
-            raise AssertionError("a project that was just inserted is gone")
-        return Scope(int(row[0]), str(row[1]))
+        no = number(session, "SELECT no FROM projects WHERE id = ?", (project_id,))
+        return Scope(no, project_id)

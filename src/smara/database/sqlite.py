@@ -274,7 +274,7 @@ class SqliteDatabase:
                     self._is_memory
                     or not os.access(self.path, os.R_OK)
                     or os.access(folder, os.W_OK)
-                    or _size(log_path) > 0
+                    or file_size(log_path) > 0
                 ):
                     raise
                 return self._connect_read_only()
@@ -432,7 +432,7 @@ class SqliteDatabase:
                 if (
                     self._writes % _CHECK_WAL_EVERY == 0
                     and self.journal_mode == "wal"
-                    and _size(self.path + "-wal") > WAL_LIMIT_BYTES
+                    and file_size(self.path + "-wal") > WAL_LIMIT_BYTES
                 ):
                     # A reader that holds it is not waited for; the next time will do.
                     self._checkpoint(connection, busy_timeout_ms=0)
@@ -497,8 +497,8 @@ class SqliteDatabase:
             "path": self.path,
             "journalMode": self.journal_mode,
             "durability": self.durability,
-            "fileBytes": _size(self.path),
-            "walBytes": _size(self.path + "-wal"),
+            "fileBytes": file_size(self.path),
+            "walBytes": file_size(self.path + "-wal"),
             "networkFileSystem": None if self._is_memory else network_filesystem(self.path),
         }
 
@@ -581,7 +581,8 @@ def _create_private_file(path: str) -> None:
             ) from None
 
 
-def _size(path: str) -> int:
+def file_size(path: str) -> int:
+    """Return the bytes of a file; 0 if there is none."""
     try:
         return os.stat(path).st_size
     except OSError:

@@ -76,9 +76,6 @@ class DecisionPage(Items[Decision]):
     decisions: tuple[Decision, ...]
     next_offset: int | None = None
 
-    def _items(self) -> tuple[Decision, ...]:
-        return self.decisions
-
 
 @dataclass(frozen=True, slots=True)
 class DecisionReport:

@@ -39,9 +39,6 @@ class FeedPage(Items[FeedEvent]):
     events: tuple[FeedEvent, ...]
     cursor: str
 
-    def _items(self) -> tuple[FeedEvent, ...]:
-        return self.events
-
 
 def write_cursor(places: Mapping[str, int]) -> str:
     """Return places as a text.

@@ -176,14 +176,9 @@ class PreparedMemory:
         fields |= {"work_unit": self.new.work_unit}
         if kind:
             fields["chunk"] = Chunk(kind, start, end, context_prefix=prefix)
-        nothing: dict[str, Any] = {
-            "id": "",
-            "short_id": "",
-            "created_by": "",
-            "created_at": 0,
-            "updated_at": 0,
-        }
-        return TypedMemory(version=1, **nothing, **fields)
+        return TypedMemory(
+            id="", short_id="", version=1, created_by="", created_at=0, updated_at=0, **fields
+        )
 
 
 def prepare_new(
@@ -347,12 +342,11 @@ class Adder:
             taint.update(self._ambient, lowest_taint(origins))
             for shown in self._sources.shown(turn.session, given.evidence):
                 if shown.is_there is False:
-                    hint = "Name what is in this project."
-                    raise NotFoundError(
-                        f"The evidence {shown.evidence} was not found. {hint}",
+                    raise NotFoundError.with_hint(
+                        f"The evidence {shown.evidence} was not found.",
+                        "Name what is in this project.",
                         evidence=str(shown.evidence),
                         brief=f"Evidence not found: {shown.evidence}",
-                        hint=hint,
                     )
                 taint.update(shown.taint_for(fields["source"]))
                 if given.new.seen_at is None and shown.at is not None:

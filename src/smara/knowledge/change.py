@@ -228,13 +228,12 @@ class MemoryChange(Change[StoredMemory]):
         is_theirs = memory.tier == "confirmed" or memory.is_pinned
         if self.by == "person" or not is_theirs or (is_upkeep and self.by == "system"):
             return
-        hint = "Add a new memory that supersedes it; a person can accept that in review."
         state = "pinned" if memory.is_pinned else "confirmed"
-        raise ConflictError(
-            f"Memory {memory.short_id} was {state} by a person; an agent cannot {what} it. {hint}",
+        raise ConflictError.with_hint(
+            f"Memory {memory.short_id} was {state} by a person; an agent cannot {what} it.",
+            "Add a new memory that supersedes it; a person can accept that in review.",
             memory_id=memory.short_id,
             brief=f"Memory was {state} by a person",
-            hint=hint,
         )
 
     def _refuse_outranked(self, old: StoredMemory, new: StoredMemory) -> None:
@@ -247,14 +246,12 @@ class MemoryChange(Change[StoredMemory]):
             refuse_deprecated(stored.memory)
         if self.by == "person" or not is_outranked(new.memory, old.memory):
             return
-        hint = "A person can decide: accept the newer one in review."
         state = "pinned" if old.memory.is_pinned else old.memory.tier
-        raise ConflictError(
-            f"{old.memory.short_id} is {state} and {new.memory.short_id} only "
-            f"{new.memory.tier}. {hint}",
+        raise ConflictError.with_hint(
+            f"{old.memory.short_id} is {state} and {new.memory.short_id} only {new.memory.tier}.",
+            "A person can decide: accept the newer one in review.",
             memory_id=old.memory.short_id,
             brief="A more trusted memory is not replaced by a less trusted one",
-            hint=hint,
         )
 
     # steps that several verbs share
@@ -335,12 +332,11 @@ MemoryJournal = ChangeJournal[KnowledgeStore, MemoryChange]
 def refuse_deprecated(memory: TypedMemory) -> None:
     """Raise ``ConflictError`` for a deprecated memory."""
     if not memory.is_active:
-        hint = "Restore it first."
-        raise ConflictError(
-            f"Memory {memory.short_id} was {memory.deprecated_because}. {hint}",
+        raise ConflictError.with_hint(
+            f"Memory {memory.short_id} was {memory.deprecated_because}.",
+            "Restore it first.",
             memory_id=memory.short_id,
             brief=f"Memory was {memory.deprecated_because}",
-            hint=hint,
         )
 
 
@@ -363,8 +359,9 @@ def inherited_fields(keep: TypedMemory, other: TypedMemory) -> dict[str, Any]:
         fields["evidence"] = [plain_evidence(each) for each in evidence][:MAX_EVIDENCE]
         if not keep.is_verified:
             fields["taint"] = sorted({*keep.taint, *other.taint})
-    plain = KnowledgeStore.plain
-    return {name: value for name, value in fields.items() if value != plain(keep, name)}
+    return {
+        name: value for name, value in fields.items() if value != KnowledgeStore.plain(keep, name)
+    }
 
 
 def _stored(name: str, value: Any) -> Any:

@@ -132,13 +132,13 @@ def _ruled_out(statement: Statement) -> frozenset[str]:
     """What is set against something else: in "use pnpm, not npm" and "prefer pnpm over npm" it is
     npm.
     """
-    found: set[str] = set()
-    for match in _CONTRAST.finditer(statement.text):
-        found.update(parse_statement(match[1]).content_set)
-    if not WORDS["choosing"].isdisjoint(statement.stems):
-        for match in _OVER.finditer(statement.text):
-            found.update(parse_statement(match[1]).content_set)
-    return frozenset(found)
+    is_choice = not WORDS["choosing"].isdisjoint(statement.stems)
+    return frozenset(
+        stem
+        for pattern in ((_CONTRAST, _OVER) if is_choice else (_CONTRAST,))
+        for match in pattern.finditer(statement.text)
+        for stem in parse_statement(match[1]).content_set
+    )
 
 
 def _changed(new: Statement, old: Statement, has_same_files: bool) -> Contradiction | None:

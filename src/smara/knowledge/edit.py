@@ -53,8 +53,10 @@ class MemoryEditor(MemoryReader):
             ConflictError: If the version is another one, or a person owns the memory.
         """
         taints = set(prepare.clean_taint(taint))
-        who: dict[str, Any] = {"version": version, "actor": actor, "session_id": session_id}
-        with self._changing(memory_id, by, **who) as (turn, stored):
+        with self._changing(memory_id, by, version=version, actor=actor, session_id=session_id) as (
+            turn,
+            stored,
+        ):
             memory = stored.memory
             fields = prepare.edited_fields(memory, changes)
             if thread_id is not None and by != "person":
@@ -65,9 +67,10 @@ class MemoryEditor(MemoryReader):
                 taints.update(*(each.taint_for(memory.source) for each in shown))
             refuse_deprecated(memory)
             turn.refuse_agents(memory, "edit", is_upkeep=_PLACES.issuperset(fields))
-            plain = self._store.plain
             changed = {
-                name: value for name, value in fields.items() if value != plain(memory, name)
+                name: value
+                for name, value in fields.items()
+                if value != self._store.plain(memory, name)
             }
             if taints - set(memory.taint):
                 changed["taint"] = sorted({*memory.taint, *taints})
@@ -399,13 +402,12 @@ class MemoryEditor(MemoryReader):
             stored = self._store.require(turn.session, memory_id)
             memory = stored.memory
             if version is not None and version != memory.version:
-                hint = f"It is at version {memory.version}; look at it again, then decide."
-                raise ConflictError(
-                    f"Memory {memory.short_id} was changed since version {version}. {hint}",
+                raise ConflictError.with_hint(
+                    f"Memory {memory.short_id} was changed since version {version}.",
+                    f"It is at version {memory.version}; look at it again, then decide.",
                     memory_id=memory.short_id,
                     version=memory.version,
                     brief="Memory was changed meanwhile",
-                    hint=hint,
                 )
             yield turn, stored
             changed = self._store.stored(turn.session, stored.no)

@@ -71,7 +71,6 @@ def type_of(
     words = _INLINE.sub(_masked, _FENCE.sub(" ", text)).strip()
     is_steps = is_procedure or _STEPS.search(text) is not None
     weights: defaultdict[MemoryType, float] = defaultdict(float)
-    names: defaultdict[MemoryType, dict[str, None]] = defaultdict(dict)
     signs: list[tuple[MemoryType, float, str]] = []
     if not is_steps:  # an order of steps decides alone
         signs += [(kind, cue.weight, cue.name) for kind, cue, x in _IN_WORDS if x.search(words)]
@@ -90,11 +89,12 @@ def type_of(
         for cue in kind.cues
         if cue.place == "form" and cue.pattern in forms
     ]
-    for kind, weight, name in signs:
+    for kind, weight, _ in signs:
         weights[kind] += weight
-        names[kind][name] = None
     heaviest = max(weights, key=lambda kind: (weights[kind], -KINDS[kind].guess_rank))
-    return Guess(heaviest, tuple(names[heaviest]))
+    return Guess(
+        heaviest, tuple(dict.fromkeys(name for kind, _, name in signs if kind == heaviest))
+    )
 
 
 def _forms(text: str, words: str, marks: Sequence[str]) -> set[Form]:

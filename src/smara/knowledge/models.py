@@ -379,9 +379,6 @@ class MemoryPage(Items[TypedMemory]):
     memories: tuple[TypedMemory, ...]
     next_offset: int | None = None
 
-    def _items(self) -> tuple[TypedMemory, ...]:
-        return self.memories
-
 
 @dataclass(frozen=True, slots=True)
 class MemoryEvent:

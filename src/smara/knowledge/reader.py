@@ -491,12 +491,8 @@ class MemoryReader:
     def export(self) -> Iterator[TypedMemory]:
         """Yield every memory, the oldest first, also the deprecated ones."""
         after = 0
-        while True:
-            with self._store.database.read() as session:
-                rest = f" AND m.no > ? ORDER BY m.no LIMIT {_PAGE}"
-                page = self._store.select(session, rest, (after,))
-            if not page:
-                return
+        rest = f" AND m.no > ? ORDER BY m.no LIMIT {_PAGE}"
+        while page := self._store.ask(self._store.select, rest, (after,)):
             yield from (stored.memory for stored in page)
             after = page[-1].no
 

@@ -8,7 +8,7 @@ deprecated and removed after a month. What a person verified never is: a review 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -125,8 +125,10 @@ class MemoryReview(MemoryEditor):
             ConflictError: If it was accepted already, or the version is another one.
             InvalidInputError: If an agent acts.
         """
-        who: dict[str, Any] = {"version": version, "actor": actor, "session_id": session_id}
-        with self._changing(memory_id, by, **who) as (turn, stored):
+        with self._changing(memory_id, by, version=version, actor=actor, session_id=session_id) as (
+            turn,
+            stored,
+        ):
             return _accept(turn, stored, prepare.edited_fields(stored.memory, changes)).memory
 
     def accept_all(
@@ -293,10 +295,7 @@ class MemoryReview(MemoryEditor):
                 return _prune(turn)
         with self._store.database.snapshot() as session:
             now = self._journal.project.clock.now_ms()
-            faded, aged = (
-                self._store.whole.select(session, each, (now,)) for each in (_FADED, _AGED)
-            )
-            return _pruned(faded, _out_of_grace(session, self._store.whole, now), aged)
+            return _pruned(*_prunable(session, self._store.whole, now))
 
 
 def _helped(memory: TypedMemory, now_ms: int) -> dict[str, Any]:
@@ -369,15 +368,15 @@ def _accept(turn: MemoryChange, stored: StoredMemory, edits: dict[str, Any]) -> 
     turn.require_person("accept a memory")
     refuse_deprecated(memory)
     if memory.is_verified and not memory.needs_review:
-        hint = "Nothing is left to decide; undo takes it back."
-        raise ConflictError(
-            f"Memory {memory.short_id} was accepted already by {memory.verified_by}. {hint}",
+        raise ConflictError.with_hint(
+            f"Memory {memory.short_id} was accepted already by {memory.verified_by}.",
+            "Nothing is left to decide; undo takes it back.",
             memory_id=memory.short_id,
             brief="Memory was accepted already",
-            hint=hint,
         )
-    plain = turn.store.plain
-    changed = {name: value for name, value in edits.items() if value != plain(memory, name)}
+    changed = {
+        name: value for name, value in edits.items() if value != turn.store.plain(memory, name)
+    }
     accepted = turn.change(stored, "accepted", {**changed, **turn.verified_fields(memory)})
     contradicted = [
         each.memory_id
@@ -396,19 +395,18 @@ def _accept(turn: MemoryChange, stored: StoredMemory, edits: dict[str, Any]) -> 
     return accepted
 
 
-def _out_of_grace(session: Session, store: KnowledgeStore, now_ms: int) -> list[StoredMemory]:
-    """Return the memories that were deprecated more than a month ago."""
-    return store.select(session, _GONE, (now_ms - GRACE_DAYS * DAY_MS,))
+def _prunable(session: Session, store: KnowledgeStore, now_ms: int) -> Iterator[list[StoredMemory]]:
+    """Yield what has faded, what was deprecated a month ago, and what is to be reviewed."""
+    grace_ms = GRACE_DAYS * DAY_MS
+    for rest, at in ((_FADED, now_ms), (_GONE, now_ms - grace_ms), (_AGED, now_ms)):
+        yield store.select(session, rest, (at,))
 
 
 def _prune(turn: MemoryChange) -> PruneResult:
     """Remove what is out of its grace, then deprecate what faded."""
-    store = turn.store.whole
-    deleted = _out_of_grace(turn.session, store, turn.now_ms)
+    faded, deleted, aged = _prunable(turn.session, turn.store.whole, turn.now_ms)
     for stored in deleted:
         turn.delete(stored)
-    session, now = turn.session, turn.now_ms
-    faded, aged = (store.select(session, each, (now,)) for each in (_FADED, _AGED))
     for stored in (*faded, *aged):
         turn.next_operation()
         days = (turn.now_ms - used_at(stored.memory)) // DAY_MS

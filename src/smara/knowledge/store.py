@@ -166,14 +166,18 @@ class KnowledgeStore(JournalStore[TypedMemory, StoredMemory, StateRow]):
     @staticmethod
     def plain(record: TypedMemory, name: str) -> Any:
         """Return a column of a memory as events hold it."""
-        if name == "evidence":
-            return [plain_evidence(each) for each in record.evidence]
-        if name == "work_unit":
-            unit = record.work_unit
-            return unit and {**asdict(unit), "hierarchy": list(unit.hierarchy)}
-        if name in CHUNK:
-            return getattr(record.chunk, CHUNK[name]) if record.chunk else None
-        return plain_value(getattr(record, "commit" if name == "commit_sha" else name))
+        match name:
+            case "evidence":
+                return [plain_evidence(each) for each in record.evidence]
+            case "work_unit":
+                unit = record.work_unit
+                return unit and {**asdict(unit), "hierarchy": list(unit.hierarchy)}
+            case "commit_sha":
+                return record.commit
+            case _ if name in CHUNK:
+                return getattr(record.chunk, CHUNK[name]) if record.chunk else None
+            case _:
+                return plain_value(getattr(record, name))
 
     def numbers_of_ids(self, session: Session, ids: Sequence[str]) -> dict[str, int]:
         """Return the numbers of memories by their UUIDs."""
@@ -269,15 +273,12 @@ class KnowledgeStore(JournalStore[TypedMemory, StoredMemory, StateRow]):
 
 def indexed_memories(session: Session, after: int = 0) -> Iterator[tuple[int, int, TypedMemory]]:
     """Yield every project's findable memories above a number, for the index."""
-    while True:
-        rows = session.all(
-            f"{KnowledgeStore.SELECT} WHERE m.no > ?"
-            " AND (m.deprecated_at IS NULL OR m.deprecated_because = 'superseded')"
-            f" ORDER BY m.no LIMIT {PART}",
-            (after,),
-        )
-        if not rows:
-            return
+    while rows := session.all(
+        f"{KnowledgeStore.SELECT} WHERE m.no > ?"
+        " AND (m.deprecated_at IS NULL OR m.deprecated_because = 'superseded')"
+        f" ORDER BY m.no LIMIT {PART}",
+        (after,),
+    ):
         for row in rows:
             yield row[-2], row[-1], _memory(row, (), ())
         after = rows[-1][-2]

@@ -89,7 +89,6 @@ class CodeUpkeep:
     ) -> None:
         self._anchors = anchors
         self._knowledge = KnowledgeStore(database, scope)
-        self._database, self._scope = database, scope
         self._find_memories = find_memories
 
     def indexed(self, root: str, paths: Sequence[str] | None) -> None:
@@ -123,12 +122,12 @@ class CodeUpkeep:
         """
         from smara.observations.store import ObservationStore  # who looks up memories does without
 
-        notes = ObservationStore(self._database, self._scope)
+        notes = ObservationStore(self._knowledge.database, self._knowledge.scope)
         owners: tuple[Owner, ...] = ("memory", "observation")
         done = 0
         for owner in owners:
             for numbers in self._anchors.pending(owner, _AT_ONCE):
-                with self._database.read() as session:
+                with self._knowledge.database.read() as session:
                     if owner == "memory":
                         found = self._knowledge.by_numbers(session, numbers, has_relations=False)
                         statements = [

@@ -259,9 +259,9 @@ class Links:
     def _message_no(self, session: Session, message_id: str) -> int:
         found = self._messages.find_message(session, message_id)
         if found is None:
-            hint = "Search for its words to find its id."
             brief = f"Message not found: {message_id}"
-            raise NotFoundError(f"{brief}. {hint}", message_id=message_id, brief=brief, hint=hint)
+            hint = "Search for its words to find its id."
+            raise NotFoundError.with_hint(f"{brief}.", hint, message_id=message_id, brief=brief)
         return found[0]
 
 

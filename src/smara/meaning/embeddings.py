@@ -249,18 +249,18 @@ class Embeddings:
         with self._store.database.snapshot() as session:
             for space, kind, faults in self._faults(session):
                 model, (orphans, missing, blocks) = space.model_id, map(len, faults)
-                if orphans:
-                    problems.append(f"{orphans} vectors of {model} belong to no {kind} any more.")
-                if missing:
-                    problems.append(
-                        f"{missing} records ({kind}) have no vector of {model}, and none is on "
-                        "its way."
-                    )
-                if blocks:
-                    problems.append(
-                        f"{blocks} blocks of signs of {model} ({kind}) do not agree with their "
-                        "vectors."
-                    )
+                found = (
+                    (orphans, f"vectors of {model} belong to no {kind} any more."),
+                    (
+                        missing,
+                        f"records ({kind}) have no vector of {model}, and none is on its way.",
+                    ),
+                    (
+                        blocks,
+                        f"blocks of signs of {model} ({kind}) do not agree with their vectors.",
+                    ),
+                )
+                problems += [f"{count} {fault}" for count, fault in found if count]
         return problems
 
     def mend(self) -> int:
@@ -354,12 +354,7 @@ class Embeddings:
                     session, embedder.model_id, embedder.dims, embedder=setting, now_ms=now
                 )
                 self._store.begin(session, no, now)
-                found = self._store.find_space(session, embedder.model_id)
-                if found is None:
-                    raise NotFoundError(
-                        f"The space of {embedder.model_id} vanished while it was made. Try again."
-                    )
-                space = found
+                [space] = [each for each in self._store.spaces(session) if each.no == no]
         if space.dims != embedder.dims:
             raise ConflictError(
                 f"The vectors of {embedder.model_id} here have {space.dims} dimensions, and this "

@@ -94,17 +94,14 @@ def allowed_rows(
     within: Within,
 ) -> list[tuple[int, float]]:
     """Return the nearest rows of messages inside a scope, best first."""
-    conditions, values = record_conditions(within)
-    for condition, value in (
+    conditions, values = record_conditions(
+        within,
         ("m.thread_no = ?", within.thread_no),
         ("t.resource_id = ?", within.resource_id),
         # Threads have an index by time, messages have none.
         ("t.updated_at >= ?", within.since_ms),
         ("t.created_at < ?", within.until_ms),
-    ):
-        if value is not None:
-            conditions.append(condition)
-            values.append(value)
+    )
     if within.roles:
         conditions.append(f"m.role IN ({marks(len(within.roles))})")
         values += within.roles

@@ -8,7 +8,8 @@ same record always gives the same text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import Any
 
 from smara.codegraph.store import ChunkRow, CodeStore
 from smara.core.startup.record import dataclass, field
@@ -19,6 +20,7 @@ from smara.database.vectors import TABLES, VectorKind, vector_code
 from smara.knowledge.models import TypedMemory
 from smara.knowledge.store import KnowledgeStore
 from smara.meaning.store import QueueEntry, SpaceWalk, VectorStore
+from smara.messages.models import Message
 from smara.messages.store import MessageStore
 from smara.observations.models import Observation
 from smara.observations.store import ObservationStore
@@ -30,16 +32,21 @@ CODE_CHARACTERS = 4_000
 """So much of a piece of code is embedded: a vector of more says less of each part."""
 
 
-def of_task(task: Task) -> str:
+def _of_message(message: Message) -> list[str]:
+    """The same pieces as in the text index."""
+    return list(pieces(message.raw_content if message.parts else "", CHUNK_CHARACTERS)) or [""]
+
+
+def _of_task(task: Task) -> list[str]:
     """Return a task's text: kind, title, labels, and descriptions."""
-    head = _prefix((task.type, *task.labels))
-    return "\n".join(filter(None, (f"{head}{task.title}", task.full_description, task.summary)))
+    head = f"{_prefix((task.type, *task.labels))}{task.title}"
+    return ["\n".join(filter(None, (head, task.full_description, task.summary)))]
 
 
-def of_observation(observation: Observation) -> str:
+def _of_observation(observation: Observation) -> list[str]:
     """An observation with its category and its files before it."""
     head = _prefix((*observation.files, observation.category))
-    return head + "\n".join((observation.text, *observation.details))
+    return [head + "\n".join((observation.text, *observation.details))]
 
 
 def of_memory(memory: TypedMemory) -> str:
@@ -52,10 +59,10 @@ def of_memory(memory: TypedMemory) -> str:
     return head + memory.content
 
 
-def of_chunk(chunk: ChunkRow) -> str:
+def _of_chunk(chunk: ChunkRow) -> list[str]:
     """Return a chunk's text behind its context, cut if long."""
     text = chunk.text[:CODE_CHARACTERS]
-    return f"{chunk.prefix}\n{text}" if chunk.prefix else text
+    return [f"{chunk.prefix}\n{text}" if chunk.prefix else text]
 
 
 def _prefix(about: Sequence[str]) -> str:
@@ -100,11 +107,20 @@ class EmbeddingQueue:
         self._store = store
         database, scope = store.database, store.scope
         self.messages = messages
-        self._tasks = TaskStore(database, scope)
-        self._observations = ObservationStore(database, scope)
-        self._memories = KnowledgeStore(database, scope)
-        self._working = WorkingStore(database, scope)
-        self._code = CodeStore(database, scope)
+        self._readers: Mapping[
+            VectorKind, tuple[Callable[..., Mapping[int, Any]], Callable[[Any], list[str]]]
+        ] = {
+            "message": (messages.by_numbers, _of_message),
+            "task": (TaskStore(database, scope).by_numbers, _of_task),
+            "observation": (ObservationStore(database, scope).by_numbers, _of_observation),
+            "memory": (
+                KnowledgeStore(database, scope).by_numbers,
+                lambda memory: [of_memory(memory)],
+            ),
+            "code": (CodeStore(database, scope).chunks_by_number, _of_chunk),
+            "working": (WorkingStore(database, scope).by_numbers, lambda page: [page.content]),
+        }
+        """How the records of each kind are read, and the texts of one, a row each."""
 
     def texts(
         self, session: Session, kind: VectorKind, numbers: Sequence[int]
@@ -112,30 +128,8 @@ class EmbeddingQueue:
         """Return records' texts, one per row; missing are left out."""
         if not numbers:
             return {}
-        match kind:
-            case "message":
-                messages = self.messages.by_numbers(session, numbers)
-                # The same pieces as in the text index.
-                return {
-                    no: list(pieces(each.raw_content if each.parts else "", CHUNK_CHARACTERS))
-                    or [""]
-                    for no, each in messages.items()
-                }
-            case "task":
-                tasks = self._tasks.by_numbers(session, numbers)
-                return {no: [of_task(each)] for no, each in tasks.items()}
-            case "observation":
-                observations = self._observations.by_numbers(session, numbers)
-                return {no: [of_observation(each)] for no, each in observations.items()}
-            case "memory":
-                memories = self._memories.by_numbers(session, numbers)
-                return {no: [of_memory(each)] for no, each in memories.items()}
-            case "code":
-                chunks = self._code.chunks_by_number(session, numbers)
-                return {no: [of_chunk(each)] for no, each in chunks.items()}
-            case "working":
-                pages = self._working.by_numbers(session, numbers)
-                return {no: [each.content] for no, each in pages.items()}
+        read, texts_of = self._readers[kind]
+        return {no: texts_of(each) for no, each in read(session, numbers).items()}
 
     def next(
         self, session: Session, space_no: int, limit: int, passed: Set[QueueEntry] = frozenset()

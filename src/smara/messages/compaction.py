@@ -152,9 +152,7 @@ class Compactions:
         self._project = project
         self._store = store
         self._summarizer = summarizer
-        self._after_messages = project.settings.compact_after_messages
-        self._archive_after_messages = project.settings.archive_after_messages
-        self._run_messages = project.settings.compact_run_messages
+        self._settings = project.settings
 
     def compact_when_due(self, thread_id: str, newest: Sequence[Message] = ()) -> CompactionResult:
         """Compact what the rules say is old enough.
@@ -170,9 +168,9 @@ class Compactions:
         Raises:
             NotFoundError: If there is no such thread.
         """
-        if newest and newest[-1].seq < self._after_messages:
+        if newest and newest[-1].seq < self._settings.compact_after_messages:
             return CompactionResult((), 0, newest[-1].seq)
-        return self._compact(thread_id, self._after_messages, at_hand=newest)
+        return self._compact(thread_id, self._settings.compact_after_messages, at_hand=newest)
 
     def compact(self, thread_id: str, keep: int = 0) -> CompactionResult:
         """Compact every whole message but the newest ``keep``, now.
@@ -188,7 +186,7 @@ class Compactions:
             NotFoundError: If there is no such thread.
             InvalidInputError: If the project keeps vectors only.
         """
-        if self._project.settings.keep == "vectors":
+        if self._settings.keep == "vectors":
             raise InvalidInputError(
                 "This project keeps vectors and no words of conversations, so that there are no"
                 " summaries of them."
@@ -207,7 +205,7 @@ class Compactions:
         Raises:
             NotFoundError: If there is no such thread.
         """
-        return self._compact(thread_id, self._run_messages)
+        return self._compact(thread_id, self._settings.compact_run_messages)
 
     def reaches_to(self, thread_id: str, keep: int = 0, is_when_due: bool = False) -> int:
         """Return the last message of the summaries, made or due; or 0.
@@ -224,7 +222,7 @@ class Compactions:
             NotFoundError: If there is no such thread.
         """
         thread_no, last_seq = self._thread(thread_id)
-        after = self._after_messages if is_when_due else 1
+        after = self._settings.compact_after_messages if is_when_due else 1
         _, runs = self._runs(thread_no, last_seq, after, keep=keep, undone_too=not is_when_due)
         in_force = self._in_force(thread_no)
         return max(runs[-1][1] if runs else 0, in_force[-1][2] if in_force else 0)
@@ -283,7 +281,7 @@ class Compactions:
             thread_no, last_seq, after_messages, keep=keep, undone_too=undone_too
         )
         made = self._attempt(thread_no, 1, runs, at_hand) if runs else []
-        is_long = last_seq > self._archive_after_messages
+        is_long = last_seq > self._settings.archive_after_messages
         folds = self._folds(thread_no, last_seq, undone_too) if is_long else []
         folded = self._attempt(thread_no, 2, folds) if folds else []
         compacted = sum(compaction.message_count for compaction in made)
@@ -325,7 +323,7 @@ class Compactions:
             )
             whole = range(last + 1, last_seq + 1)
         due = whole[: max(0, len(whole) - keep)] if keep else whole
-        return whole, runs_due(due, after_messages, self._run_messages)
+        return whole, runs_due(due, after_messages, self._settings.compact_run_messages)
 
     def _in_force(self, thread_no: int) -> list[tuple[int, int, int]]:
         """Return (level, first, last) of the compactions that are shown, oldest first."""
@@ -344,7 +342,7 @@ class Compactions:
         A command makes them again.
         """
         level_1 = [(first, last) for level, first, last in self._in_force(thread_no) if level == 1]
-        due = folds_due(level_1, last_seq, self._archive_after_messages)
+        due = folds_due(level_1, last_seq, self._settings.archive_after_messages)
         if undone_too or not due:
             return due
         rows = self._store.ask(
@@ -411,28 +409,22 @@ class Compactions:
         )
         if [row[0] for row in rows] != ([] if compaction.level == 1 else [1] * FOLD):
             raise _CompactionConflictError
-        row = session.one(
-            self._store.sql(
-                "INSERT INTO compactions (project_no, thread_no, id, level, start_seq, end_seq, "
-                "message_count, summary,"
-                " code, method, created_at) VALUES (:project, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-                "RETURNING no"
-            ),
-            (
-                thread_no,
-                compaction.id,
-                compaction.level,
-                compaction.start_seq,
-                compaction.end_seq,
-                compaction.message_count,
-                to_storable(compaction.summary),
-                to_storable(compaction.code),
-                compaction.method,
-                compaction.created_at,
-            ),
+        no = self._store.number(
+            session,
+            "INSERT INTO compactions (project_no, thread_no, id, level, start_seq, end_seq, "
+            "message_count, summary, code, method, created_at)"
+            " VALUES (:project, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING no",
+            thread_no,
+            compaction.id,
+            compaction.level,
+            compaction.start_seq,
+            compaction.end_seq,
+            compaction.message_count,
+            to_storable(compaction.summary),
+            to_storable(compaction.code),
+            compaction.method,
+            compaction.created_at,
         )
-        if row is None:
-            raise AssertionError("an insert with RETURNING gave no row")
         if compaction.level == 2:
             session.run(
                 self._store.sql(
@@ -441,7 +433,7 @@ class Compactions:
                     " AND end_seq >= ? AND start_seq <= ? AND parent_no IS NULL AND undone_at IS "
                     "NULL AND level = 1"
                 ),
-                (row[0], *stretch),
+                (no, *stretch),
             )
 
     def _messages(self, thread_no: int, first: int, last: int) -> list[Message]:
@@ -512,9 +504,7 @@ class Compactions:
                 )
             no, parent_no = row[10:12]
             # An archive hides it; the other summaries of the archive stay.
-            for each in (parent_no, no) if row[9] is None else ():
-                if each is None:
-                    continue
+            for each in filter(None, (parent_no, no)) if row[9] is None else ():
                 session.run(
                     self._store.sql(
                         "UPDATE compactions SET parent_no = NULL WHERE project_no = :project AND "

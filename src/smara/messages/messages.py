@@ -55,15 +55,12 @@ class Messages:
         compactions: Compactions,
         withhold: Callable[[PreparedMessage, Pointer | None], PreparedMessage] | None = None,
     ) -> None:
+        self._project = project
         self._store = store
         self._withhold = withhold
         self._threads = threads
         self._appender = appender
         self._compactions = compactions
-        self._counter = project.counter
-        self._clock = project.clock
-        self._max_message_bytes = project.settings.max_message_bytes
-        self._compact_every = project.settings.compact_every_messages
 
     def add(
         self,
@@ -118,7 +115,9 @@ class Messages:
     def _prepare(
         self, batch: Sequence[NewMessage | Mapping[str, Any]], first: int | None = None
     ) -> Sequence[PreparedMessage]:
-        prepared = prepare(batch, self._counter, self._max_message_bytes, first)
+        prepared = prepare(
+            batch, self._project.counter, self._project.settings.max_message_bytes, first
+        )
         if self._withhold is None:
             return prepared
         return list(map(self._withhold, prepared, [as_new_message(each).pointer for each in batch]))
@@ -202,7 +201,7 @@ class Messages:
         compact: bool = True,
         session_id: str | None = None,
     ) -> AppendResult:
-        now = self._clock.now_ms()
+        now = self._project.clock.now_ms()
         if not prepared:
             self._threads.row_for(thread)  # a wrong id is told, also when there is nothing to add
             return AppendResult([], [])
@@ -219,7 +218,7 @@ class Messages:
             may_differ=may_differ,
             session_id=None if session_id is None else require_id(session_id, "session_id"),
         )
-        every, count = self._compact_every, appended.stored
+        every, count = self._project.settings.compact_every_messages, appended.stored
         if compact and every and count:
             last = appended.fresh[-1].seq
             try:
@@ -436,7 +435,7 @@ class Messages:
             if thread_no is None:
                 return 0
             last = up_to_seq if up_to_seq is not None else _ALL
-            return self._store.seal(session, thread_no, last, self._clock.now_ms())
+            return self._store.seal(session, thread_no, last, self._project.clock.now_ms())
 
     def extend(self, message_id: str, content: str | Sequence[Part]) -> Message:
         """Add parts to an arriving message; a sealed one is continued.
@@ -466,7 +465,10 @@ class Messages:
                     "so that it cannot be extended."
                 )
             packed = repack(
-                message.parts, content, self._counter, max_bytes=self._max_message_bytes
+                message.parts,
+                content,
+                self._project.counter,
+                max_bytes=self._project.settings.max_message_bytes,
             )
             counts = (packed.token_count, packed.token_method, packed.term_count)
             is_extended = session.run(

@@ -42,13 +42,15 @@ class Part:
 
     def render(self) -> str:
         """Render the part as plain text, as stored and searched."""
-        if self.type in ("text", "reasoning", "tool_result"):
-            return self.text
-        if self.type == "tool_call":
-            call = render_tool_call(self.name or "tool", self.arguments)
-            return f"{call}\n{self.text}" if self.text else call
-        label = self.name or self.uri or self.media_type or "unnamed"
-        return f"[{self.type}: {label}]" + (f" {self.text}" if self.text else "")
+        match self.type:
+            case "text" | "reasoning" | "tool_result":
+                return self.text
+            case "tool_call":
+                call = render_tool_call(self.name or "tool", self.arguments)
+                return f"{call}\n{self.text}" if self.text else call
+            case _:
+                label = self.name or self.uri or self.media_type or "unnamed"
+                return f"[{self.type}: {label}]" + (f" {self.text}" if self.text else "")
 
 
 def render_tool_call(name: str, arguments: Any) -> str:

@@ -64,11 +64,10 @@ class Models:
             prices=Prices(parse_prices(settings.model_prices)),
             is_enabled=settings.models_enabled,
         )
-        self._clock = project.clock
+        self._project = project
         self._settings = settings
         self._counter = counter_for()
         self._redact = redact
-        self._actor = project.actor
         self._given = model
         self._loaded: dict[str, Tiers] = {}
         self._given_reranker = reranker
@@ -131,7 +130,7 @@ class Models:
                 setting="model",
             )
         require_id(purpose, "purpose")
-        ends_at = self._clock.monotonic() + (
+        ends_at = self._project.clock.monotonic() + (
             request.deadline_seconds or self._settings.model_deadline_seconds
         )
         system, prompt = (sendable(each, self._redact) for each in (request.system, request.prompt))
@@ -141,7 +140,7 @@ class Models:
         return with_retries(
             lambda: self._attempt(model, redacted, size, purpose, ends_at, abort),
             ends_at,
-            self._clock,
+            self._project.clock,
             abort=abort,
         )
 
@@ -158,7 +157,9 @@ class Models:
         if self._settings.reranker.strip() == "off":
             return None
         reranker = self._given_reranker or open_reranker(self._settings)
-        return reranker and GuardedReranker(reranker, self.budget, self._redact, clock=self._clock)
+        return reranker and GuardedReranker(
+            reranker, self.budget, self._redact, clock=self._project.clock
+        )
 
     @cached_property
     def embedder(self) -> Embedder | None:
@@ -197,7 +198,7 @@ class Models:
                 embedder,
                 self.budget,
                 self._redact,
-                clock=self._clock,
+                clock=self._project.clock,
                 deadline_seconds=settings.model_deadline_seconds,
             )
         return embedder
@@ -251,7 +252,7 @@ class Models:
             raise InvalidInputError(
                 "The reason of a pause must not be empty. Say why, for whoever wonders."
             )
-        pause = Pause(self._clock.now_ms(), self._redact(reason), self._actor)
+        pause = Pause(self._project.clock.now_ms(), self._redact(reason), self._project.actor)
         with self._store.database.write() as session:
             self._store.put_pause(session, pause)
         log.event("models.paused", actor=pause.actor)
@@ -263,7 +264,7 @@ class Models:
             was_paused = self._store.hold_switch(session) is not None
             self._store.put_pause(session, None)
         if was_paused:
-            log.event("models.resumed", actor=self._actor)
+            log.event("models.resumed", actor=self._project.actor)
         return was_paused
 
     def find_pause(self) -> Pause | None:
@@ -290,7 +291,7 @@ class Models:
         Args:
             limit: The most calls to return.
         """
-        return self._store.ask(self._store.list, limit, self._clock.now_ms())
+        return self._store.ask(self._store.list, limit, self._project.clock.now_ms())
 
     def status(self) -> dict[str, Any]:
         """Return the models, their switch and their usage, for ``smara status``."""

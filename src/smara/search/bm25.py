@@ -9,21 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from smara.database.database import RecordIndex, Session
 from smara.database.fulltext import RecordKind, record_no
 from smara.search.query import Query
 from smara.search.weights import WordWeights
 
+if TYPE_CHECKING:
+    from _typeshed import SupportsGetItem
+
 K = TypeVar("K", int, str)
-_K_contra = TypeVar("_K_contra", contravariant=True)
-
-
-class _Worths(Protocol[_K_contra]):
-    """The worth of each term, by its number in a list or its text in a dictionary."""
-
-    def __getitem__(self, term: _K_contra, /) -> float: ...
 
 
 def rarity(frequency: int, total: int) -> float:
@@ -45,7 +41,7 @@ def length_norm(length: float, usual: float, weights: WordWeights) -> float:
 
 def term_scores(
     counts: Mapping[K, float],
-    worths: _Worths[K],
+    worths: SupportsGetItem[K, float],
     norm: float,
     saturation: float,
 ) -> list[float]:

@@ -88,7 +88,6 @@ class FileStanding(NamedTuple):
 class TreeChunks:
     """The chunks of a tree and their files, as of one revision."""
 
-    tree_no: int
     revision: int
     files: Mapping[int, CodeFileRow]
     file_of: Mapping[int, int]
@@ -167,7 +166,7 @@ class CodeTrees:
             (tree_no,),
         )
         chunks = TreeChunks(
-            tree_no, revision, files, file_of={int(no): int(file_no) for no, file_no in rows}
+            revision, files, file_of={int(no): int(file_no) for no, file_no in rows}
         )
         with self._lock:
             self._cache[tree_no] = chunks

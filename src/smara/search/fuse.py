@@ -187,8 +187,7 @@ class MessageFusion:
         weights: FusionWeights,
     ) -> None:
         self._ranking = ranking
-        self._evidence = {each.row.no: each for each in ranking.evidence}
-        self._close = close
+        self.close = close
         self._days = days
         self._text = text
         self._floor = weights.floor
@@ -198,7 +197,7 @@ class MessageFusion:
 
     def best(self, limit: int | None) -> list[FusedMessage]:
         """Return the best messages, each once, with reasons."""
-        ranking, cosines = self._ranking, self._close.cosines
+        ranking, cosines = self._ranking, self.close.cosines
         rows, words, facts = [each.row for each in ranking.evidence], ranking.words, self._facts()
         weights = mix(look_of(rows, self.code_share))
         phrases = ranking.terms.phrases
@@ -241,7 +240,7 @@ class MessageFusion:
 
     def _facts(self) -> list[tuple[float, ...]]:
         """Return what the model knows of each row."""
-        rows, cosines = [each.row for each in self._ranking.evidence], self._close.cosines
+        rows, cosines = [each.row for each in self._ranking.evidence], self.close.cosines
         spread = Spread.of(cosines.values())
         meaning = [spread.standard(cosines.get(row.no)) for row in rows]
         places = [row.place for row in rows]
@@ -263,29 +262,24 @@ class MessageFusion:
         ]
         return describe(self._text, rows, self._ranking.words, meaning, around, times)
 
-    @property
-    def first_cosines(self) -> Collection[float]:
-        """The cosines of all rows with the question as it was asked."""
-        return self._close.first_cosines.values()
-
     def count(self, relevance: Relevance, least: float) -> int:
         """Return how many messages are relevant by themselves."""
         texts = [term.text for term in self._ranking.terms.terms]
-        ideal, cosines = self._ranking.ideal, self._close.first_cosines
+        ideal, cosines = self._ranking.ideal, self.close.first_cosines
         words = {each.row.no: score for score, each in self._ranking.rated}
         terms: dict[tuple[int, ...], frozenset[str]] = {}
-        for each in self._evidence.values():
+        for each in self._ranking.evidence:
             numbers = tuple(each.counts)
             if numbers not in terms:
                 terms[numbers] = frozenset([texts[number] for number in numbers])
         return len(
             {
-                no_of(no)
-                for no, each in self._evidence.items()
+                no_of(each.row.no)
+                for each in self._ranking.evidence
                 if relevance.rate(
                     terms[tuple(each.counts)],
-                    words.get(no, 0.0) / ideal,
-                    cosines.get(no),
+                    words.get(each.row.no, 0.0) / ideal,
+                    cosines.get(each.row.no),
                 )
                 >= least
             }

@@ -21,6 +21,10 @@ from smara.messages.store import MessageStore
 REBUILD_AT_OPEN_LIMIT = 50_000
 
 _PAGE = 500
+_LACKING = (
+    "SELECT count(*) FROM messages m WHERE NOT EXISTS"
+    " (SELECT 1 FROM message_index_docsize d WHERE d.id = m.no << 16)"
+)
 
 
 class _NothingToCommitError(Exception):
@@ -33,26 +37,18 @@ class Index:
     def __init__(self, store: MessageStore) -> None:
         self._store = store
         self._database = store.database
+        self._parts = (store.database.fulltext, store.database.words, store.database.records)
 
     def problems(self, deep: bool = False) -> list[str]:
         """Return what is wrong with the index; ``deep`` reads every row."""
-        fulltext, words, records = (
-            self._database.fulltext,
-            self._database.words,
-            self._database.records,
-        )
+        fulltext, words, records = self._parts
         if deep and self._database.kind == "sqlite":
             found: list[str] = []
             try:
                 with self._database.write() as session:
                     found = fulltext.problems(session, deep=True)
-                    if not found:
-                        row = session.one(
-                            "SELECT count(*) FROM messages m WHERE NOT EXISTS"
-                            " (SELECT 1 FROM message_index_docsize d WHERE d.id = m.no << 16)"
-                        )
-                        if row is not None and row[0]:
-                            found = [f"The search index lacks {row[0]} messages."]
+                    if not found and (lacking := number(session, _LACKING)):
+                        found = [f"The search index lacks {lacking} messages."]
                     found += words.problems(session, deep=True) + records.problems(
                         session, deep=True
                     )
@@ -61,11 +57,7 @@ class Index:
                 return found
         # One moment: a message appended between two of these reads would look like a gap.
         with self._database.snapshot() as session:
-            return (
-                fulltext.problems(session, deep)
-                + words.problems(session, deep)
-                + records.problems(session, deep)
-            )
+            return [fault for part in self._parts for fault in part.problems(session, deep)]
 
     def check_at_open(self) -> None:
         """Rebuild a damaged index if that is quick, else report it."""
@@ -96,14 +88,12 @@ class Index:
         written again, which needs as much free room as it has.
         """
         with self._database.read() as session:
-            parts = (self._database.fulltext, self._database.words, self._database.records)
-            is_damaged = not all(part.is_sound(session) for part in parts)
+            is_damaged = not all(part.is_sound(session) for part in self._parts)
         self._database.close_idle()
         with self._database.write() as session:
             total = number(session, "SELECT count(*) FROM messages")
-            self._database.fulltext.recreate(session, is_damaged)
-            self._database.words.recreate(session, is_damaged)
-            self._database.records.recreate(session, is_damaged)
+            for part in self._parts:
+                part.recreate(session, is_damaged)
             self._index_records(session, {})
             from smara.codegraph.parse.chunks import chunk_terms
             from smara.codegraph.store import indexed_chunks

@@ -158,10 +158,6 @@ class MessageMatches:
     """The messages that were found, and the cost of finding them."""
 
     found: list[SearchCandidate] = field(default_factory=list)
-    cosines: list[float] = field(default_factory=list)
-    """The cosines of all candidates, also of those that were not loaded."""
-    code_share: float = 0.0
-    """How much of what its words found is code."""
     postings: int = 0
     candidates: int = 0
     is_complete: bool = True
@@ -189,7 +185,6 @@ class MessageSearch:
         weights: Weights = WEIGHTS,
     ) -> None:
         self._store = store
-        self._database = store.database
         self._clock = clock
         self._meaning = meaning
         self._deadline_seconds = settings.search_deadline_seconds
@@ -226,8 +221,6 @@ class MessageSearch:
         best = found.best(limit + SPARE if {"raw", "compacted"} <= filters.sources else None)
         return MessageMatches(
             self._load(session, best, query, neighbors, filters),
-            list(close.cosines.values()),
-            found.code_share,
             postings=gathered.postings,
             candidates=len(rows),
             is_complete=gathered.is_complete,
@@ -273,7 +266,7 @@ class MessageSearch:
         if terms is None or self._statistics.rows(session) < FILL_UP_ROWS:
             return None
         try:
-            rare = self._database.fulltext.matching(terms[0], within)
+            rare = self._store.database.fulltext.matching(terms[0], within)
             rows = self._store.found_by(session, rare, RARE_ROWS + 1)
         except CorruptError:
             return None  # the general way knows what to do about a damaged index
@@ -305,8 +298,6 @@ class MessageSearch:
         ]
         return MessageMatches(
             found,
-            [],
-            0.0,
             postings=len(rows),
             candidates=len(rows),
             notes=["looked up as one name"],
@@ -405,7 +396,7 @@ class MessageSearch:
     def around(self, hits: Sequence[Hit]) -> list[Hit]:
         """Return the messages around hits, of their first few threads."""
         # What stands around hits is an addition: a slow database takes it away and nothing else.
-        with suppress(DeadlineError), self._database.read(self._deadline_seconds) as session:
+        with suppress(DeadlineError), self._store.database.read(self._deadline_seconds) as session:
             return self._around(session, hits)
         return []
 
@@ -435,8 +426,8 @@ class MessageSearch:
         try:
             gather = Gather(
                 session,
-                self._database.fulltext,
-                self._database.words,
+                self._store.database.fulltext,
+                self._store.database.words,
                 within=within,
                 total_rows=self._statistics.rows(session),
                 clock=self._clock,

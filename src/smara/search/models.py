@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args, overload
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from smara.core.extract import one_line
+from smara.core.items import Items
 from smara.core.startup.record import dataclass, field
 
 if TYPE_CHECKING:
@@ -37,29 +38,6 @@ SOURCES: tuple[str, ...] = tuple(
 SNIPPET_WIDTH = 240
 Phase = Literal["define", "implement", "validate", "refine", "explore", "reflect"]
 PHASES: tuple[str, ...] = get_args(Phase)
-
-
-H = TypeVar("H")
-
-
-class HitSequence(Sequence[H]):
-    """A sequence of hits, best first."""
-
-    __slots__ = ()
-    hits: tuple[H, ...]
-
-    def __len__(self) -> int:
-        return len(self.hits)
-
-    @overload
-    def __getitem__(self, index: int) -> H: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[H]: ...
-    def __getitem__(self, index: int | slice) -> H | Sequence[H]:
-        return self.hits[index]
-
-    def __iter__(self) -> Iterator[H]:
-        return iter(self.hits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +145,7 @@ class ThreadHit:
 
 
 @dataclass(frozen=True, slots=True)
-class ThreadAnswer(HitSequence[ThreadHit]):
+class ThreadAnswer(Items[ThreadHit]):
     """The threads of a search, best first; a sequence."""
 
     hits: tuple[ThreadHit, ...] = ()
@@ -190,7 +168,7 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(HitSequence[Hit]):
+class Answer(Items[Hit]):
     """The hits of a search, best first; a sequence.
 
     If nothing is relevant enough, there are no hits, and ``nearest`` has the few that come
@@ -231,7 +209,7 @@ class ObservationHit:
 
 
 @dataclass(frozen=True, slots=True)
-class ObservationAnswer(HitSequence[ObservationHit]):
+class ObservationAnswer(Items[ObservationHit]):
     """The observations of a search, best first; a sequence."""
 
     hits: tuple[ObservationHit, ...] = ()
@@ -253,7 +231,7 @@ class MemoryHit:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryAnswer(HitSequence[MemoryHit]):
+class MemoryAnswer(Items[MemoryHit]):
     """The memories of a search, best first; a sequence."""
 
     hits: tuple[MemoryHit, ...]
@@ -276,7 +254,7 @@ class TaskHit:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskAnswer(HitSequence[TaskHit]):
+class TaskAnswer(Items[TaskHit]):
     """The tasks of a search, best first.
 
     ``messages`` if they were asked for.

@@ -156,17 +156,20 @@ def citation(hit: Hit) -> str:
     >>> citation(Hit("0199-7", "memory", "Redis must run", 0, type="gotcha"))
     '[Memory #0199-7: Redis must run]'
     """
-    if hit.source == "memory":
-        named = shorten(_line(str(hit.metadata.get("citation") or hit.content)), _BRIEF)
-        return f"[Memory #{hit.metadata.get('shortId', hit.id)}: {named}]"
-    if hit.source == "code":
-        return f"[Code {_line(str(hit.metadata.get('citation') or hit.id))}]"
-    if hit.source == "task":
-        return f"[Task {hit.metadata.get('shortId', hit.id)}]"
-    kind = {"raw": "Message", "compacted": "Message", "working": "Working memory"}.get(
-        hit.source, hit.source.title()
-    )
-    return f"[{kind} {hit.id}]"
+    match hit.source:
+        case "memory":
+            named = shorten(_line(str(hit.metadata.get("citation") or hit.content)), _BRIEF)
+            return f"[Memory #{hit.metadata.get('shortId', hit.id)}: {named}]"
+        case "code":
+            return f"[Code {_line(str(hit.metadata.get('citation') or hit.id))}]"
+        case "task":
+            return f"[Task {hit.metadata.get('shortId', hit.id)}]"
+        case "raw" | "compacted":
+            return f"[Message {hit.id}]"
+        case "working":
+            return f"[Working memory {hit.id}]"
+        case source:
+            return f"[{source.title()} {hit.id}]"
 
 
 def _entry(hit: Hit, counter: TokenCounter, most_tokens: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from smara.core.startup.regex import re, regex
 from smara.database.database import RecordIndex, Session
-from smara.database.fulltext import RecordKind, record_no
+from smara.database.fulltext import record_no
 from smara.errors import DeadlineError
 from smara.messages.store import MessageStore
 from smara.search.models import Hit
@@ -55,7 +55,6 @@ class PatternSearch:
         self._messages = messages
         self._records = records
         self._source = source
-        self._kind: RecordKind = source.kind
         self._deadline_seconds = deadline_seconds
 
     def find(self, pattern: str) -> Hit | None:
@@ -75,7 +74,7 @@ class PatternSearch:
         parts: dict[int, set[int]] = {}
         for term in query.telling[:_MOST_TERMS]:
             rows = self._records.match(
-                session, term.text, wall, self._kind, _MOST_ROWS, term.is_prefix
+                session, term.text, wall, self._source.kind, _MOST_ROWS, term.is_prefix
             )
             found = {record_no(row) for row in rows}
             if term.kind == "part":

@@ -7,7 +7,7 @@ a source only counts and loads its rows. Hits that name code carry a freshness v
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from smara.core import log
 from smara.core.clock import Clock
@@ -17,7 +17,7 @@ from smara.database.database import Database, RecordIndex, Session
 from smara.database.fulltext import RecordKind
 from smara.errors import DeadlineError, SmaraError
 from smara.search.bm25 import IndexMatches, lookup_terms
-from smara.search.models import Hit, SearchCandidate, SearchFilter, SourceMatches
+from smara.search.models import KINDS, Hit, SearchCandidate, SearchFilter, SourceMatches
 from smara.search.query import Query, QueryIntent, letters_of, verified_term
 from smara.search.weights import WEIGHTS, Weights, WordWeights
 
@@ -173,17 +173,20 @@ SPARE = 6
 _OUTSIDE = frozenset({"web", "mcp", "imported", "other"})
 
 
-class RecordSource(Protocol):
+@dataclass(frozen=True, slots=True)
+class RecordSource:
     """One kind of record, as a search needs it."""
 
     kind: RecordKind
-    sources: tuple[str, ...]
+    total: Callable[[Session], int]
+    """How many this project has."""
+    load: Callable[[Session, Sequence[int]], Mapping[int, Hit]]
+    """The records of numbers as hits, without those retired or gone."""
 
-    def total(self, session: Session) -> int:
-        """Return how many this project has."""
-
-    def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
-        """Return records by number as hits, without those retired or gone."""
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The sources that its hits say they come from."""
+        return next(sources for sources in KINDS.values() if self.kind in sources)
 
 
 # Returns the best records of one kind, not yet in order: by a query, its vector, the number of the
@@ -267,21 +270,12 @@ def text_of(task: Task) -> str:
     return "\n".join(filter(None, (task.title, task.full_description, task.summary)))
 
 
-@dataclass
-class TaskSource:
-    """Tasks, as a search sees them."""
+def task_source(store: TaskStore) -> RecordSource:
+    """Return the source of tasks."""
 
-    _store: TaskStore
-    kind: RecordKind = "task"
-    sources: tuple[str, ...] = ("task",)
-
-    def total(self, session: Session) -> int:
-        return self._store.state(session).all
-
-    def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
-        found = {}
-        for no, task in self._store.by_numbers(session, numbers).items():
-            found[no] = Hit(
+    def load(session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
+        return {
+            no: Hit(
                 task.id,
                 "task",
                 text_of(task),
@@ -295,31 +289,25 @@ class TaskSource:
                 type=task.type,
                 title=task.title,
             )
-        return found
+            for no, task in store.by_numbers(session, numbers).items()
+        }
+
+    return RecordSource("task", lambda session: store.state(session).all, load)
 
 
-@dataclass
-class ObservationSource:
-    """Observations and reflections, whatever their state."""
+def observation_source(store: ObservationStore, freshness: CodeJudge = no_code) -> RecordSource:
+    """Return the source of observations and reflections, whatever their state."""
 
-    _store: ObservationStore
-    _freshness: CodeJudge = no_code
-    kind: RecordKind = "observation"
-    sources: tuple[str, ...] = ("observation", "reflection")
-
-    def total(self, session: Session) -> int:
-        return self._store.count(session)
-
-    def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
-        rows = self._store.by_numbers(session, numbers)
+    def load(session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
+        rows = store.by_numbers(session, numbers)
         resources: dict[str, str] = dict(
-            self._store.rows(
+            store.rows(
                 session,
                 "SELECT id, resource_id FROM threads WHERE project_no = :project AND id IN (:some)",
                 some=sorted({each.thread_id for each in rows.values() if each.thread_id}),
             )
         )
-        code = judge_code(self._freshness, session, "observation", numbers=list(rows))
+        code = judge_code(freshness, session, "observation", numbers=list(rows))
         return {
             no: Hit(
                 each.id,
@@ -344,31 +332,26 @@ class ObservationSource:
             if (each := rows.get(no)) is not None
         }
 
+    return RecordSource("observation", store.count, load)
 
-@dataclass
-class MemorySource:
-    """The memories in force; replacements stand in for the old."""
 
-    _store: KnowledgeStore
-    _clock: Clock
-    _freshness: CodeJudge = no_code
-    kind: RecordKind = "memory"
-    sources: tuple[str, ...] = ("memory",)
+def memory_source(
+    store: KnowledgeStore, clock: Clock, freshness: CodeJudge = no_code
+) -> RecordSource:
+    """Return the source of memories in force.
 
-    def total(self, session: Session) -> int:
-        return self._store.state(session).active
+    Replacements stand in for the old.
+    """
 
-    def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
+    def load(session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
         from smara.knowledge.decay import confidence_now, staleness_of
         from smara.knowledge.trust import may_inject
 
-        level, now = self._store.state(session).trust_level, self._clock.now_ms()
+        level, now = store.state(session).trust_level, clock.now_ms()
         memories = {
-            no: each
-            for no, each in self._store.by_numbers(session, numbers).items()
-            if each.is_active
+            no: each for no, each in store.by_numbers(session, numbers).items() if each.is_active
         }
-        verdicts = judge_code(self._freshness, session, "memory", numbers=list(memories))
+        verdicts = judge_code(freshness, session, "memory", numbers=list(memories))
         found = {}
         for no, each in memories.items():
             code = verdicts.get(no)
@@ -397,20 +380,14 @@ class MemorySource:
             )
         return found
 
+    return RecordSource("memory", lambda session: store.state(session).active, load)
 
-@dataclass
-class WorkingSource:
-    """The pages of working memory."""
 
-    _store: WorkingStore
-    kind: RecordKind = "working"
-    sources: tuple[str, ...] = ("working",)
+def working_source(store: WorkingStore) -> RecordSource:
+    """Return the source of the pages of working memory."""
 
-    def total(self, session: Session) -> int:
-        return self._store.count(session)
-
-    def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
-        pages = self._store.by_numbers(session, numbers)
+    def load(session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
+        pages = store.by_numbers(session, numbers)
         return {
             no: Hit(
                 page.id,
@@ -427,19 +404,13 @@ class WorkingSource:
             and page.updated_at is not None
         }
 
+    return RecordSource("working", store.count, load)
 
-@dataclass
-class CommitSource:
-    """The commits of the history."""
 
-    _store: CommitStore
-    kind: RecordKind = "commit"
-    sources: tuple[str, ...] = ("commit",)
+def commit_source(store: CommitStore) -> RecordSource:
+    """Return the source of the commits of the history."""
 
-    def total(self, session: Session) -> int:
-        return self._store.state(session).total
-
-    def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
+    def load(session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
         return {
             no: Hit(
                 commit.sha,
@@ -454,23 +425,16 @@ class CommitSource:
                 title=commit.subject,
                 files=commit.files[:10],
             )
-            for no, commit in self._store.by_numbers(session, numbers).items()
+            for no, commit in store.by_numbers(session, numbers).items()
         }
 
+    return RecordSource("commit", lambda session: store.state(session).total, load)
 
-@dataclass
-class ItemSource:
-    """The values that agents put into a framework's store."""
 
-    _store: ItemStore
-    _clock: Clock
-    kind: RecordKind = "item"
-    sources: tuple[str, ...] = ("item",)
+def item_source(store: ItemStore, clock: Clock) -> RecordSource:
+    """Return the source of what agents put into frameworks' stores."""
 
-    def total(self, session: Session) -> int:
-        return self._store.count(session)
-
-    def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
+    def load(session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
         return {
             no: Hit(
                 item.id,
@@ -483,5 +447,7 @@ class ItemSource:
                 is_confirmed=False,
                 is_trusted=False,
             )
-            for no, item in self._store.by_numbers(session, numbers, self._clock.now_ms()).items()
+            for no, item in store.by_numbers(session, numbers, clock.now_ms()).items()
         }
+
+    return RecordSource("item", store.count, load)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import date, datetime
+from functools import cache
 from heapq import nlargest
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,6 @@ from smara.search.models import (
     Hit,
     SearchCandidate,
     SearchFilter,
-    SourceMatches,
     Stages,
     ThreadAnswer,
     Trace,
@@ -56,16 +56,16 @@ from smara.search.query import (
 )
 from smara.search.records import (
     CodeJudge,
-    CommitSource,
     Find,
-    ItemSource,
-    MemorySource,
-    ObservationSource,
     RecordFinder,
     RecordSource,
-    TaskSource,
-    WorkingSource,
+    commit_source,
+    item_source,
+    memory_source,
     no_code,
+    observation_source,
+    task_source,
+    working_source,
 )
 from smara.search.relevance import Relevance, select
 from smara.search.rerank import rerank
@@ -90,35 +90,27 @@ def record_finders(
     """Return the finders of records with their sources."""
     database, scope = project.database, project.scope
     sources: list[RecordSource] = [
-        TaskSource(TaskStore(database, scope)),
-        ObservationSource(ObservationStore(database, scope), freshness),
-        MemorySource(KnowledgeStore.seen_by(project), project.clock, freshness),
-        WorkingSource(WorkingStore(database, scope)),
-        CommitSource(CommitStore(database, scope)),
-        ItemSource(ItemStore(database, scope), project.clock),
+        task_source(TaskStore(database, scope)),
+        observation_source(ObservationStore(database, scope), freshness),
+        memory_source(KnowledgeStore.seen_by(project), project.clock, freshness),
+        working_source(WorkingStore(database, scope)),
+        commit_source(CommitStore(database, scope)),
+        item_source(ItemStore(database, scope), project.clock),
     ]
-    finders: list[CodeFinder] = []
 
-    def find_code(
-        session: Session,
-        intent: QueryIntent,
-        vector: Vector | None,
-        wall: int | None,
-        filters: SearchFilter,
-    ) -> SourceMatches:
+    @cache
+    def code_finder() -> CodeFinder:
         # Loaded when code is first looked for: most questions are not about it.
-        if not finders:
-            from smara.search.code import CodeFinder
+        from smara.search.code import CodeFinder
 
-            finders.append(CodeFinder(find_trees(), meaning, weights))
-        return finders[0].find(session, intent, vector, wall, filters)
+        return CodeFinder(find_trees(), meaning, weights)
 
     return [
         *(
             (source.sources, RecordFinder(database, source, meaning, weights=weights).find)
             for source in sources
         ),
-        (("code",), find_code),
+        (("code",), lambda *question: code_finder().find(*question)),
     ]
 
 
@@ -157,11 +149,10 @@ class Search:
         weights: Weights = WEIGHTS,
     ) -> None:
         self._store = store
+        self._project = project
         self._database = project.database
-        self._clock = project.clock
         self._meaning = meaning
         self._finders = finders
-        self._timezone = project.timezone
         self._reranker = reranker
         self._imagine = imagine
         self._code_note = code_note
@@ -238,7 +229,7 @@ class Search:
             limit=limit,
             is_about_code=intent.is_about_code,
         )
-        stop_at = self._clock.monotonic() + self._deadline_seconds
+        stop_at = self._project.clock.monotonic() + self._deadline_seconds
         vector, note = self._vector(intent.query, deep)
         try:
             with self._database.read(self._deadline_seconds) as session:
@@ -335,7 +326,7 @@ class Search:
             )
 
     def _today(self) -> date:
-        return local_time(zone_of(self._timezone), self._clock.now_ms()).date()
+        return local_time(zone_of(self._project.timezone), self._project.clock.now_ms()).date()
 
     def _vector(self, query: Query, deep: bool) -> tuple[Vector | None, str]:
         if self._meaning is None:
@@ -376,7 +367,7 @@ class Search:
                 haul.query or intent.query, frequencies, total, self._weights.relevance
             )
             if vector is not None:
-                cosines = haul.fusion.first_cosines if haul.fusion is not None else ()
+                cosines = haul.fusion.close.first_cosines.values() if haul.fusion else ()
                 others = [each.cosine for each in found if each.kind != "message"]
                 relevance.calibrate(
                     vector.model_id, [*cosines, *(each for each in others if each is not None)]
@@ -460,14 +451,15 @@ class Search:
         Of equals the newer comes first, so that the order is always the same.
         """
         # One scale for all sources, over the cosines of every candidate.
+        cosines = haul.fusion.close.cosines.values() if haul.fusion else ()
         others = [each.meaning for each in candidates if each.kind != "message"]
         scale = Scale(
             max((each.words for each in candidates), default=0.0),
-            [*haul.cosines, *(cosine for cosine in others if cosine is not None)],
+            [*cosines, *(cosine for cosine in others if cosine is not None)],
             self._weights.fusion,
-            code_share=haul.code_share,
+            code_share=haul.fusion.code_share if haul.fusion else 0.0,
         )
-        boost = Boost(intent, self._clock.now_ms(), weights=self._weights.boost)
+        boost = Boost(intent, self._project.clock.now_ms(), weights=self._weights.boost)
         for each in candidates:
             each.fused = scale.rate(each)
         # Among messages the learned model orders: the first of it gets the best of their scores,
@@ -492,7 +484,7 @@ class Search:
             intent.query.text,
             rated,
             reranker,
-            deadline_seconds=stop_at - self._clock.monotonic(),
+            deadline_seconds=stop_at - self._project.clock.monotonic(),
             share=self._weights.fusion.reranker,
         )
         is_timed = intent.period is not None

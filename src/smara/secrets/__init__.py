@@ -18,12 +18,8 @@ __all__ = ["RULES", "Redaction", "Rule", "SecretFinding", "redact", "redact_valu
 
 
 def __getattr__(name: str) -> object:
-    if name == "RULES":
-        from smara.secrets.rules import RULES
+    if name in ("RULES", "Rule"):
+        from smara.secrets import rules
 
-        return RULES
-    if name == "Rule":
-        from smara.secrets.rule import Rule
-
-        return Rule
+        return getattr(rules, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -120,18 +120,19 @@ def _places(sequence: Any) -> list[Places]:
 
 def _steps(operation: Any, value: Any) -> list[tuple[Places, bool]]:
     """Return what one part of a pattern may hold, and whether the next part follows it."""
-    if operation is constants.LITERAL:
-        return [([frozenset({value})], True)]
-    if operation is constants.IN:
-        return [([_class(value)], True)]
-    if operation is constants.NOT_LITERAL:
-        return [([_EVERY - {value}], True)]
-    if operation is constants.AT:
-        return [([], True)]
-    if operation is constants.SUBPATTERN:
-        return [(places, True) for places in _places(value[3])]
-    if operation is constants.BRANCH:
-        return [(places, True) for part in value[1] for places in _places(part)]
+    match operation:
+        case constants.LITERAL:
+            return [([frozenset({value})], True)]
+        case constants.IN:
+            return [([_class(value)], True)]
+        case constants.NOT_LITERAL:
+            return [([_EVERY - {value}], True)]
+        case constants.AT:
+            return [([], True)]
+        case constants.SUBPATTERN:
+            return [(places, True) for places in _places(value[3])]
+        case constants.BRANCH:
+            return [(places, True) for part in value[1] for places in _places(part)]
     least, most, inner = value
     once = _places(inner)
     if (least, most) == (0, 1):
@@ -150,15 +151,16 @@ def _class(items: Any) -> frozenset[int]:
     found: set[int] = set()
     is_negated = False
     for operation, value in items:
-        if operation is constants.NEGATE:
-            is_negated = True
-        elif operation is constants.LITERAL:
-            found.add(value)
-        elif operation is constants.RANGE:
-            found.update(range(value[0], value[1] + 1))
-        else:
-            pattern = re.compile(_CATEGORIES[value])
-            found.update(byte for byte in range(256) if pattern.match(bytes([byte])))
+        match operation:
+            case constants.NEGATE:
+                is_negated = True
+            case constants.LITERAL:
+                found.add(value)
+            case constants.RANGE:
+                found.update(range(value[0], value[1] + 1))
+            case _:
+                pattern = re.compile(_CATEGORIES[value])
+                found.update(byte for byte in range(256) if pattern.match(bytes([byte])))
     return frozenset(_EVERY - found if is_negated else found)
 
 

@@ -18,7 +18,7 @@ from smara.core.scope import require_id
 from smara.core.secret_prefilter import may_hold_secret
 from smara.core.startup.record import dataclass
 from smara.core.validate import invalid
-from smara.core.veils import is_veiled, unveil
+from smara.core.veils import cut, is_veiled, unveil
 from smara.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -106,18 +106,13 @@ def _spans(data: bytes) -> list[Span]:
 
 def _redacted_bytes(data: bytes, spans: list[Span]) -> tuple[bytes, list[tuple[int, int]]]:
     """Return the redacted bytes, and for each remaining piece its start there and its shift."""
-    pieces: list[bytes] = []
-    shifts: list[tuple[int, int]] = []
-    size = position = 0
-    for span in spans:
-        shifts.append((size, position - size))
-        placeholder = f"{PLACEHOLDER_START}{span.rule.label}]".encode()
-        pieces += (data[position : span.start], placeholder)
-        size += span.start - position + len(placeholder)
-        position = span.end
-    shifts.append((size, position - size))
-    pieces.append(data[position:])
-    return b"".join(pieces), shifts
+    return cut(
+        data,
+        (
+            (span.start, span.end, f"{PLACEHOLDER_START}{span.rule.label}]".encode())
+            for span in spans
+        ),
+    )
 
 
 @cache
@@ -145,13 +140,8 @@ def redact(text: str) -> Redaction:
     findings = scan(text)
     if not findings:
         return Redaction(text, ())
-    pieces: list[str] = []
-    position = 0
-    for finding in findings:
-        pieces += (text[position : finding.start], finding.placeholder)
-        position = finding.end
-    pieces.append(text[position:])
-    return Redaction("".join(pieces), findings)
+    clean, _ = cut(text, ((each.start, each.end, each.placeholder) for each in findings))
+    return Redaction(clean, findings)
 
 
 Frame = tuple[Any, str, Iterator[tuple[Any, Any]], list[Any]]

@@ -161,12 +161,11 @@ class TaskChange(Change[StoredTask]):
         tasks = self.store.by_numbers(self.session, circle)
         path = [tasks[no].short_id for no in circle]
         shown = " → ".join(path if len(path) <= 12 else [*path[:6], "…", *path[-5:]])
-        hint = "Remove one of these dependencies first, or use the type related."
-        raise DependencyCycleError(
-            f"These tasks would wait for each other for ever: {shown}. {hint}",
+        raise DependencyCycleError.with_hint(
+            f"These tasks would wait for each other for ever: {shown}.",
+            "Remove one of these dependencies first, or use the type related.",
             path=path,
             brief=f"Dependency cycle: {shown}",
-            hint=hint,
         )
 
     # claims
@@ -209,19 +208,16 @@ class TaskChange(Change[StoredTask]):
             self.store.sql("SELECT seen_at FROM sessions WHERE project_no = :project AND id = ?"),
             (task.session_id,),
         )
-        hint = (
+        raise TaskClaimedError.with_hint(
+            f"Already claimed by {who}: task {task.short_id}.",
             "Take another task that is ready, or have it released or handed over."
             if self.session_id is not None
             else "Take another task that is ready, or take this one back with "
-            f"`smara tasks release {task.short_id} --force`."
-        )
-        raise TaskClaimedError(
-            f"Already claimed by {who}: task {task.short_id}. {hint}",
+            f"`smara tasks release {task.short_id} --force`.",
             task_id=task.short_id,
             holder=holder,
             seen_at=int(seen[0]) if seen else None,
             brief=f"Already claimed by {who}",
-            hint=hint,
         )
 
     def refuse_blocked(self, stored: StoredTask) -> None:
@@ -232,13 +228,12 @@ class TaskChange(Change[StoredTask]):
         if not names:
             return
         more = f" and {len(names) - 20} more" if len(names) > 20 else ""
-        hint = f"First close {', '.join(names[:20])}{more}, or take another task that is ready."
-        raise TaskBlockedError(
-            f"Task is blocked by open dependencies: {stored.task.short_id}. {hint}",
+        raise TaskBlockedError.with_hint(
+            f"Task is blocked by open dependencies: {stored.task.short_id}.",
+            f"First close {', '.join(names[:20])}{more}, or take another task that is ready.",
             task_id=stored.task.short_id,
             blocking=names[:20],
             brief="Task is blocked by open dependencies",
-            hint=hint,
         )
 
     # undo

@@ -78,8 +78,7 @@ def topological_order(edges: Iterable[Edge]) -> list[int] | None:
     """
     waiters: dict[int, list[int]] = defaultdict(list)
     open_ends: dict[int, int] = {}
-    for edge in edges:
-        waiter, awaited = waits_for(edge)
+    for waiter, awaited in map(waits_for, edges):
         waiters[awaited].append(waiter)
         open_ends[waiter] = open_ends.get(waiter, 0) + 1
         open_ends.setdefault(awaited, 0)
@@ -104,8 +103,7 @@ def longest_chain(edges: Sequence[Edge], last: int | None = None) -> list[int]:
     length: dict[int, int] = dict.fromkeys(ordered, 1)
     before: dict[int, int] = {}
     awaited: dict[int, list[int]] = defaultdict(list)
-    for edge in edges:
-        waiter, target = waits_for(edge)
+    for waiter, target in map(waits_for, edges):
         awaited[waiter].append(target)
     for no in ordered:
         for target in sorted(awaited[no]):

@@ -163,9 +163,6 @@ class TaskPage(Items[Task]):
     tasks: tuple[Task, ...]
     next_offset: int | None = None
 
-    def _items(self) -> tuple[Task, ...]:
-        return self.tasks
-
 
 @dataclass(frozen=True, slots=True)
 class ReadyTasks(TaskPage):

@@ -60,11 +60,6 @@ def clean_priority(priority: object) -> int:
     return priority
 
 
-def clean_labels(labels: object) -> tuple[str, ...]:
-    """Labels, each once, in order of the alphabet."""
-    return tuple(sorted(clean_list(labels, "labels", MAX_LABELS)))
-
-
 def clean_fields(*, is_partial: bool = False, **given: Any) -> dict[str, Any]:
     """Return fields, checked and redacted; of some fields, ``None`` is left out."""
     return {
@@ -82,7 +77,7 @@ _CLEAN: Mapping[str, Callable[[Any], Any]] = {
     "status": lambda value: one_of(value, STATUSES, "status"),
     "priority": clean_priority,
     "type": lambda value: one_of(value, TYPES, "type"),
-    "labels": clean_labels,
+    "labels": lambda value: tuple(sorted(clean_list(value, "labels", MAX_LABELS))),
     "assignee": lambda value: clean_name(value, "assignee") if value else None,
     "session_id": lambda value: clean_name(value, "session_id") if value else None,
     "created_by": lambda value: clean_name(value, "created_by") if value else None,

@@ -344,15 +344,12 @@ class TaskReader:
     def export(self) -> Iterator[Task]:
         """Yield every task, the oldest first, a few hundred at a time."""
         after = (-(2**62), 0)
-        while True:
-            page = self._store.ask(
-                self._store.select,
-                " AND (t.created_at > ? OR (t.created_at = ? AND t.no > ?)) ORDER BY "
-                "t.created_at, t.no LIMIT ?",
-                (after[0], *after, _PAGE),
-            )
-            if not page:
-                return
+        while page := self._store.ask(
+            self._store.select,
+            " AND (t.created_at > ? OR (t.created_at = ? AND t.no > ?)) ORDER BY "
+            "t.created_at, t.no LIMIT ?",
+            (after[0], *after, _PAGE),
+        ):
             yield from (stored.task for stored in page)
             after = (page[-1].task.created_at, page[-1].no)
 

@@ -261,13 +261,10 @@ def indexed_tasks(session: Session, after: int = 0) -> Iterator[tuple[int, int, 
 
     As (number, project, task), those with a number above ``after``.
     """
-    while True:
-        rows = session.all(
-            f"{TaskStore.SELECT} WHERE t.no > ? ORDER BY t.no LIMIT {PART}",
-            (after,),
-        )
-        if not rows:
-            return
+    while rows := session.all(
+        f"{TaskStore.SELECT} WHERE t.no > ? ORDER BY t.no LIMIT {PART}",
+        (after,),
+    ):
         labels: dict[int, list[str]] = {}
         for no, label in session.all(
             "SELECT task_no, label FROM task_labels WHERE task_no BETWEEN ? AND ?",

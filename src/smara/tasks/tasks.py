@@ -194,12 +194,11 @@ class Tasks(TaskReader):
                 name: value for name, value in fields.items() if getattr(task, name) != value
             }
             if "assignee" in changed and task.holder is not None:
-                hint = "Hand it over instead (release with `to`), or release it first."
-                raise ConflictError(
-                    f"Task {task.short_id} is being worked on by {task.holder}. {hint}",
+                raise ConflictError.with_hint(
+                    f"Task {task.short_id} is being worked on by {task.holder}.",
+                    "Hand it over instead (release with `to`), or release it first.",
                     task_id=task.short_id,
                     brief=f"Task is held by {task.holder}",
-                    hint=hint,
                 )
             if "description" in changed:
                 # What was written before would otherwise come back over the new text with a
@@ -593,11 +592,11 @@ class Tasks(TaskReader):
 
 def _refuse_closed(task: Task, more: str, hint: str) -> None:
     if task.status == "closed":
-        raise ConflictError(
-            f"Task {task.short_id} is closed{more}. {hint}",
+        raise ConflictError.with_hint(
+            f"Task {task.short_id} is closed{more}.",
+            hint,
             task_id=task.short_id,
             brief="Task is closed",
-            hint=hint,
         )
 
 

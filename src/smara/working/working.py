@@ -43,8 +43,7 @@ class Working:
     def __init__(self, project: ProjectContext, resource_of: Callable[[str], str | None]) -> None:
         self._project = project
         self._store = WorkingStore(project.database, project.scope)
-        self._default_resource = project.settings.resource
-        self._max_characters = project.settings.working_max_characters
+        self._settings = project.settings
         self._resource_of = resource_of
 
     def get(
@@ -133,7 +132,11 @@ class Working:
             ConflictError: The page is at another version, or the thread is another resource's.
         """
         edit = replace_page(
-            content, template, schema, format=format, max_characters=self._max_characters
+            content,
+            template,
+            schema,
+            format=format,
+            max_characters=self._settings.working_max_characters,
         )
         return self._change(
             self._place(scope, resource_id, thread_id), edit, expected_version, actor, reason
@@ -178,7 +181,7 @@ class Working:
             raise InvalidInputError(
                 "update takes a section and its content, or a mapping alone. Nothing was stored."
             )
-        edit = edit_page(section, content, self._max_characters)
+        edit = edit_page(section, content, self._settings.working_max_characters)
         return self._change(
             self._place(scope, resource_id, thread_id), edit, expected_version, actor, reason
         )
@@ -407,7 +410,7 @@ class Working:
         resource = None if resource_id is None else require_id(resource_id, "resource_id")
         if chosen == "resource":
             return PageKey(
-                "resource", resource or require_id(self._default_resource, "resource"), None
+                "resource", resource or require_id(self._settings.resource, "resource"), None
             )
         if thread_id is None:
             raise InvalidInputError(
@@ -419,15 +422,17 @@ class Working:
         """The place with its resource: the thread's own, when the thread is known."""
         if place.thread_id is None:
             return place
-        resource = self._resource_of(place.thread_id) or place.resource_id or self._default_resource
+        resource = (
+            self._resource_of(place.thread_id) or place.resource_id or self._settings.resource
+        )
         return PageKey("thread", resource, place.thread_id)
 
     def _blank(self, place: PageKey) -> WorkingMemory:
-        text = template_text(self._project.settings.working_template)
+        text = template_text(self._settings.working_template)
         return WorkingMemory(
             None,
             place.scope,
-            place.resource_id or self._default_resource,
+            place.resource_id or self._settings.resource,
             thread_id=place.thread_id,
             format="markdown",
             content=text,

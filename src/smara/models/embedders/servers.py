@@ -154,14 +154,13 @@ _GIB = 1 << 30
 # Each size, and the memory a machine should have more of to run it beside everything else; the
 # largest first.
 OLLAMA_SIZES = (("8b", 32 * _GIB), ("4b", 8 * _GIB), ("0.6b", 0))
-_OLLAMA_TEXTS = 16
-_OLLAMA_BYTES_PER_NUMBER = 32
+_BYTES_PER_NUMBER = 32
 
 
 class OllamaEmbedder(ServerEmbedder):
     """Asks Ollama at ``/api/embed``. Safe to use from several threads."""
 
-    most_texts = _OLLAMA_TEXTS
+    most_texts = 16
 
     def __init__(self, model: str, address: str, settings: Settings) -> None:
         super().__init__("ollama", model, space_of(model, settings))
@@ -184,7 +183,7 @@ class OllamaEmbedder(ServerEmbedder):
             model=self.name,
             deadline_seconds=deadline_seconds,
             advice=self._advice,
-            most_bytes=1_000_000 + len(texts) * self._space.facts.dims * _OLLAMA_BYTES_PER_NUMBER,
+            most_bytes=1_000_000 + len(texts) * self._space.facts.dims * _BYTES_PER_NUMBER,
         )
         found = reply.get("embeddings") if isinstance(reply, dict) else None
         whole = check_rows(found, len(texts), self._space.facts.dims, name=self.name)
@@ -268,14 +267,12 @@ def ollama_endpoint(address: str, path: str) -> str:
 
 OPENAI_MODEL = "text-embedding-3-small"
 _OPENAI_URL = "https://api.openai.com/v1"
-_OPENAI_TEXTS = 64
-_OPENAI_BYTES_PER_NUMBER = 32
 
 
 class OpenAIEmbedder(ServerEmbedder):
     """Asks for vectors at ``/embeddings``. Safe to use from several threads."""
 
-    most_texts = _OPENAI_TEXTS
+    most_texts = 64
 
     def __init__(
         self, model: str, address: str | None, api_key: str | None, settings: Settings
@@ -305,7 +302,7 @@ class OpenAIEmbedder(ServerEmbedder):
             headers=self._headers,
             advice=EMBEDDER_ADVICE,
             most_bytes=1_000_000
-            + len(texts) * max(self._space.facts.dims, self.dims) * _OPENAI_BYTES_PER_NUMBER,
+            + len(texts) * max(self._space.facts.dims, self.dims) * _BYTES_PER_NUMBER,
         )
         data = reply.get("data") if isinstance(reply, dict) else None
         if not isinstance(data, list) or not all(isinstance(each, dict) for each in data):

@@ -23,7 +23,7 @@ from smara.knowledge.models import Evidence, TypedMemory
 from smara.memory import Memory
 from smara.messages.models import Message
 from smara.observations.models import Observation
-from smara.search.models import Hit, HitSequence
+from smara.search.models import Hit
 from smara.shapes import (
     Names,
     code_json,
@@ -114,7 +114,7 @@ class Shaper:
 
 def field_name(record: type, name: str) -> str:
     """Return the name of a record's field in JSON."""
-    return "results" if name == "hits" and issubclass(record, HitSequence) else camel(name)
+    return "results" if name == "hits" and issubclass(record, Sequence) else camel(name)
 
 
 def _memories_in(result: Any) -> Iterable[TypedMemory]:
