@@ -8,7 +8,6 @@ reads only the files with a newer revision again.
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -25,6 +24,7 @@ from smara.codegraph.codec import (
 from smara.codegraph.lookup import CodeLookup
 from smara.codegraph.models import EDGE_KINDS, Node
 from smara.core.escape import from_storable
+from smara.core.items import grouped
 from smara.core.startup.record import dataclass, field
 from smara.database.database import Session
 
@@ -142,17 +142,6 @@ class Graph:
     def size(self) -> int:
         """Return how many nodes there are."""
         return len(self.nos)
-
-    @property
-    def edge_count(self) -> int:
-        return len(self.from_places)
-
-    @property
-    def nbytes(self) -> int:
-        """Return the memory its arrays take."""
-        own = [each for each in vars(self).values() if isinstance(each, np.ndarray)]
-        joined = {id(each): each for two in self._pairs.values() for one in two for each in one}
-        return sum(each.nbytes for each in (*own, *joined.values()))
 
     def places_of(self, nos: Iterable[int]) -> Ints:
         """Return the places of some nodes by their numbers.
@@ -304,7 +293,7 @@ def _make_pairs(graph: Graph, kinds: tuple[str, ...]) -> tuple[Pairs, Pairs]:
 
     The edges lie sorted by user and used, so equal pairs stand together.
     """
-    edges = np.arange(graph.edge_count)
+    edges = np.arange(len(graph.from_places))
     if kinds:
         edges = edges[np.isin(graph.edge_kinds, [KIND_NO[kind] for kind in kinds])]  # type: ignore[index]
     users, used = graph.from_places[edges], graph.to_places[edges]
@@ -509,12 +498,13 @@ class LoadedGraph:
         return names
 
     def _read(self, session: Session, file_nos: Sequence[int] | None) -> list[FilePart]:
-        nodes: dict[int, list[tuple[int, int, int, int, int]]] = defaultdict(list)
         kinds: Mapping[Any, int] = NODE_KIND_NO
-        for file_no, no, parent, kind, first, last in self._lookup.node_rows(
-            session, "file_no, no, parent_no, kind, first_line, last_line", file_nos
-        ):
-            nodes[file_no].append((no, parent or 0, kinds[kind], first, last))
+        nodes = grouped(
+            (file_no, (no, parent or 0, kinds[kind], first, last))
+            for file_no, no, parent, kind, first, last in self._lookup.node_rows(
+                session, "file_no, no, parent_no, kind, first_line, last_line", file_nos
+            )
+        )
         return [
             FilePart(
                 int(no),

@@ -109,9 +109,8 @@ def hot_spots(graph: Graph, commits: Mapping[str, int], lines: Mapping[str, int]
     one that everything uses but that never changes is as cool as one that changes daily and is not
     used. Without a history the centrality decides alone.
     """
-    is_code = np.zeros(len(graph.paths), dtype=bool)
-    is_code[graph.files[graph.kinds != NODE_KIND_NO["file"]]] = True
-    chosen = np.flatnonzero(is_code & ~graph.file_is_test)
+    with_code = np.unique(graph.files[graph.kinds != NODE_KIND_NO["file"]])
+    chosen = with_code[~graph.file_is_test[with_code]]
     if not len(chosen):
         return []
     central = _standing(file_ranks(graph)[chosen])
@@ -190,13 +189,7 @@ def make_map(
     order = candidates[np.lexsort((candidates, -ranks[candidates]))]
     order = order[: max(0, budget) // _LEAST_TOKENS_OF_A_LINE]
     # Of what is shown, the classes around it are shown too.
-    parents = graph.parents.tolist()
-    places = set(order.tolist())
-    for place in order.tolist():
-        above = parents[place]
-        while above >= 0 and above not in places:
-            places.add(above)
-            above = parents[above]
+    places = set[int]().union(*(_around(graph, place) for place in order.tolist()))
     by_no = fetch([int(graph.nos[place]) for place in places])
     nodes = {place: by_no[no] for place in places if (no := int(graph.nos[place])) in by_no}
     ordered = [place for place in order.tolist() if place in nodes]

@@ -8,6 +8,7 @@ from typing import Any
 
 from smara.codegraph.anchors.models import Anchor, CodePlace, NewAnchor, Owner
 from smara.core.escape import from_storable, to_storable
+from smara.core.items import grouped
 from smara.database.database import PART, Row, Session, marks
 from smara.database.project_store import ProjectStore
 
@@ -31,10 +32,7 @@ class AnchorStore(ProjectStore):
             owner,
             some=list(dict.fromkeys(numbers)),
         )
-        anchors: dict[int, list[Anchor]] = {}
-        for owner_no, *row in rows:
-            anchors.setdefault(owner_no, []).append(_anchor(row))
-        return anchors
+        return grouped((owner_no, _anchor(row)) for owner_no, *row in rows)
 
     def owners_at(self, session: Session, owner: Owner, paths: Sequence[str] | None) -> list[int]:
         """Return who has an anchor in one of some files, or anywhere.

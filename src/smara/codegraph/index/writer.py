@@ -15,6 +15,7 @@ from smara.codegraph.language import tables
 from smara.codegraph.resolve.symbols import FileOutline, outline_of, pack_outline, unpack_outline
 from smara.codegraph.store import ChunkRow, CodeStore, FileRow, NodeRow, WriteBatch
 from smara.core.escape import to_storable
+from smara.core.items import grouped
 from smara.core.startup.record import dataclass, field
 from smara.database.database import Session
 from smara.database.fulltext import RecordTerms
@@ -279,9 +280,9 @@ class Writer:
         ``node_nos`` is the file's.
         """
         terms = []
-        earlier: dict[tuple[str, str, str, str], list[ChunkRow]] = {}
-        for chunk in chunks:
-            earlier.setdefault((chunk.kind, chunk.name, chunk.prefix, chunk.text), []).append(chunk)
+        earlier = grouped(
+            ((chunk.kind, chunk.name, chunk.prefix, chunk.text), chunk) for chunk in chunks
+        )
         for ready in work.chunks:
             each = ready.chunk
             node_no = node_nos[each.definition]
