@@ -24,6 +24,7 @@ from smara.behavior.store import BehaviorStore
 from smara.core import log
 from smara.core.clock import Clock
 from smara.core.escape import from_storable, to_storable
+from smara.core.items import grouped
 from smara.core.prompts import load_prompt
 from smara.core.startup.record import dataclass, field
 from smara.core.startup.regex import regex
@@ -189,10 +190,11 @@ class Synthesis:
             ):
                 across.append((" + ".join(modules), edge))
         edits, total = self._edits([edge for _, edge in across])
-        clusters: dict[str, list[tuple[FilePair, MemoryDraft]]] = {}
-        for name, edge in across:
-            if (draft := _coupled(edge, edits, total)) is not None:
-                clusters.setdefault(name, []).append((edge, draft))
+        clusters = grouped(
+            (name, (edge, draft))
+            for name, edge in across
+            if (draft := _coupled(edge, edits, total)) is not None
+        )
         written = []
         for name, cluster in list(clusters.items())[:_MOST_CLUSTERS]:
             edges = [edge for edge, _ in cluster]

@@ -1,4 +1,4 @@
-"""Group items; make a record behave as the sequence of one of its fields."""
+"""Group items by a key; let a record be a sequence."""
 
 from __future__ import annotations
 

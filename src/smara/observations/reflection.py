@@ -12,6 +12,7 @@ from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 from smara.core import log
+from smara.core.items import grouped
 from smara.database.database import Session
 from smara.database.leases import Heartbeat, Lease
 from smara.database.projects import ProjectContext
@@ -203,9 +204,7 @@ class ReflectionCycle(LeasedCycle):
         """Let the reflector think, and write what it found if that is smaller."""
         rows: list[dict[str, Any]] = []
         tasks: dict[str, tuple[str, str]] = {}
-        by_thread: dict[str | None, list[Observation]] = {}
-        for _, row in job.sources:
-            by_thread.setdefault(row.thread_id, []).append(row)
+        by_thread = grouped((row.thread_id, row) for _, row in job.sources)
         # Each thread is condensed apart, so that every line stays that of its thread.
         for thread_id, sources in by_thread.items():
             with self._store.database.read() as session:

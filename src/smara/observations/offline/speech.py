@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from smara.actions.failures import failure_in
+from smara.core.items import grouped
 from smara.core.startup.record import dataclass
 from smara.core.startup.regex import re
 from smara.observations.models import Category, Note, Priority
@@ -158,11 +159,12 @@ def passages(pairs: Iterable[Pair]) -> dict[Act, list[Pair]]:
             before.append((act, words))
         else:
             groups.append([(act, words)])
-    found: dict[Act, list[Pair]] = {}
-    for group in groups:
-        acts = {act for act, _ in group}
-        found.setdefault(next(act for act in STRONGEST if act in acts), []).extend(group)
-    return found
+    return grouped(
+        (strongest, pair)
+        for group in groups
+        for strongest in [min((act for act, _ in group), key=STRONGEST.index)]
+        for pair in group
+    )
 
 
 _ACT_SHAPES: dict[Act, tuple[str, Category, Priority]] = {
