@@ -20,7 +20,7 @@ from smara.errors import DatabaseError, LeaseLostError, SmaraError
 from smara.messages.models import Thread
 from smara.messages.store import MessageStore
 from smara.observations.buffer import CODE, BufferedReflections
-from smara.observations.cycle import LeasedCycle, clean_note
+from smara.observations.cycle import LeasedCycle, clean_note, waiting_for
 from smara.observations.models import (
     CycleOutcome,
     Note,
@@ -163,10 +163,15 @@ class ReflectionCycle(LeasedCycle):
         """
         with self._store.database.read() as session:
             record = self._store.find_record(session, place.lookup_key)
-            if record is None or self._buffered.find(session, record.no) is None:
-                return CycleOutcome("activate", True)
-            tokens = self._store.active_tokens(session, record.no)
-        if not is_early and tokens < self._limits.reflect_after:
+            is_due = (
+                record is not None
+                and self._buffered.find(session, record.no) is not None
+                and (
+                    is_early
+                    or self._store.active_tokens(session, record.no) >= self._limits.reflect_after
+                )
+            )
+        if not is_due:
             return CycleOutcome("activate", True)
         return self._leased(
             place,
@@ -191,8 +196,7 @@ class ReflectionCycle(LeasedCycle):
             if done.code != CODE:  # one that had to be dropped is made again, from what is there
                 return done
         if waiting is not None:
-            error = f"waiting to try again: {waiting.message}"
-            return CycleOutcome("reflect", False, error=error, code=waiting.code, is_retryable=True)
+            return waiting_for(waiting, "reflect")
         sources: Rows = active
         if not is_forced:
             sources = choose(active, self._clock.now_ms(), self._limits, is_ahead=is_buffered)

@@ -249,9 +249,7 @@ class AgentWork:
     def finish(self) -> None:
         """End the last stretch, and write what still fails."""
         self.end_stretch()
-        for broken in self._broken.values():
-            self.notes.append(failure_note(self._scene, broken.runs[-1:]))
-        self._broken = {}
+        self.notes += [failure_note(self._scene, each.runs[-1:]) for each in self._broken.values()]
 
 
 _NOTES_ON = {"agent": agent_notes, "ask": ask_notes, "plan": plan_notes}

@@ -219,9 +219,10 @@ class Person:
             else:
                 notes += self._of_message(words, question)
                 question = None
-        for file in exchange.attachments:
-            text = f"User attached: {file.text}"
-            notes.append(scene.note("low", "note", text, [file], inputs=["user"]))
+        notes += [
+            scene.note("low", "note", f"User attached: {file.text}", [file], inputs=["user"])
+            for file in exchange.attachments
+        ]
         return notes
 
     def _of_message(self, message: Utterance, question: Utterance | None) -> list[Note]:
