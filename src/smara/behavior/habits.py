@@ -494,9 +494,8 @@ class RollingTables:
                     ),
                     (print_,),
                 )
-                sessions = json.loads(row[0]) if row else []
-                if ended.session_id not in sessions:
-                    sessions = [*sessions, ended.session_id][-_MOST_SESSIONS:]
+                before = json.loads(row[0]) if row else []
+                sessions = list(dict.fromkeys([*before, ended.session_id]))[-_MOST_SESSIONS:]
                 solved = {"how": entry.how, "fix": entry.fix, "files": entry.files}
                 session.run(
                     self.store.sql(

@@ -234,8 +234,8 @@ _UNSURE = 0.75
 Line = tuple[int, int, str, bool]
 
 
-def draw(walk: ImpactWalk, picture: Picture, *, is_backward: bool = True) -> str:
-    """Return a walk as a graph.
+def draw(walk: ImpactWalk, picture: Picture) -> str:
+    """Return a walk to what depends on its targets as a graph.
 
     Files as boxes around their symbols, the targets marked, unsure edges dashed.
     """
@@ -246,8 +246,7 @@ def draw(walk: ImpactWalk, picture: Picture, *, is_backward: bool = True) -> str
         nodes[at.no] = at
         for hop in reached.path:
             nodes[hop.node.no] = hop.node
-            one, other = (at, hop.node) if is_backward else (hop.node, at)
-            step = (one.no, other.no, hop.kind)
+            step = (at.no, hop.node.no, hop.kind)
             is_unsure = hop.source == "guess" or hop.confidence < _UNSURE
             steps[step] = steps.get(step, True) and is_unsure
             at = hop.node

@@ -109,8 +109,9 @@ class AnchorStore(ProjectStore):
     def newest(self, session: Session, owner: Owner) -> int:
         """Return the highest number of a memory or an observation."""
         name = "memories" if owner == "memory" else "observations"
-        statement = f"SELECT coalesce(max(no), 0) FROM {name} WHERE project_no = :project"
-        return self.number(session, statement)
+        return self.number(
+            session, f"SELECT coalesce(max(no), 0) FROM {name} WHERE project_no = :project"
+        )
 
     def pending(
         self, session: Session, owner: Owner, above: int, below: int, limit: int
