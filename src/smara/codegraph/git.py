@@ -113,7 +113,7 @@ def _text(path: str, most: int) -> str:
 
 
 MOST_COMMITS = 5_000
-_DEADLINE_SECONDS = 60.0
+DEADLINE_SECONDS = 60.0
 _RECORD, _FIELD = "\x1e", "\x1f"
 
 
@@ -128,17 +128,6 @@ class CommittedFiles(NamedTuple):
     author: str
     changed: tuple[str, ...]
     renamed: tuple[tuple[str, str], ...] = ()
-
-
-def checked_out(root: str) -> str | None:
-    """Return the commit that is checked out, as git itself tells.
-
-    ``None`` without git or without one.
-    """
-    answer = git_text(
-        root, "rev-parse", "--verify", "--quiet", "HEAD", timeout_seconds=_DEADLINE_SECONDS
-    )
-    return (answer or "").strip() or None
 
 
 def commits(root: str, since: str | None = None, limit: int = MOST_COMMITS) -> list[CommittedFiles]:
@@ -161,7 +150,7 @@ def commits(root: str, since: str | None = None, limit: int = MOST_COMMITS) -> l
         f"{since}..HEAD" if since else "HEAD",
         "--",
     )
-    text = git_text(root, *command, timeout_seconds=_DEADLINE_SECONDS)
+    text = git_text(root, *command, timeout_seconds=DEADLINE_SECONDS)
     return list(parse_commits(text or ""))[::-1]
 
 

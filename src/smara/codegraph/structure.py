@@ -7,7 +7,7 @@ is its best names within a budget. Entry points come from manifests, routes and 
 from __future__ import annotations
 
 import json
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from smara.codegraph.language import tables
 from smara.codegraph.memory_graph import KIND_WEIGHTS, FetchNodes, Floats, Graph, Ints
 from smara.codegraph.models import CodeMap, EntryPoint, HotSpot, ImportCycle, Node
 from smara.core.extract import shorten
+from smara.core.items import grouped
 from smara.core.startup.regex import re, regex
 
 DAMPING = 0.85
@@ -249,16 +250,16 @@ def _fitting(
     while too_many - fits > 1:
         middle = (fits + too_many) // 2
         # Files by path, in each the chosen definitions by line, under the classes they stand in.
-        by_file: dict[str, set[int]] = defaultdict(set)
-        for place in ordered[:middle]:
-            by_file[nodes[place].path].update(_around(graph, place) & nodes.keys())
-        lines = []
-        for path in sorted(by_file):
-            lines.append(path)
-            for place in sorted(by_file[path], key=lambda each: (nodes[each].first_line, each)):
-                indent = _INDENT * len(_around(graph, place))
-                lines.append(indent + definition_head(nodes[place]))
-        tried = "\n".join(lines)
+        places = set[int]().union(*(_around(graph, place) for place in ordered[:middle]))
+        by_line = sorted(places & nodes.keys(), key=lambda each: (nodes[each].first_line, each))
+        by_file = grouped(
+            (
+                nodes[place].path,
+                _INDENT * len(_around(graph, place)) + definition_head(nodes[place]),
+            )
+            for place in by_line
+        )
+        tried = "\n".join(line for path in sorted(by_file) for line in (path, *by_file[path]))
         cost = count(tried)
         if cost <= budget:
             fits, text, tokens = middle, tried, cost

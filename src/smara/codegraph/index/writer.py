@@ -31,7 +31,7 @@ class Numbers:
     """
 
     store: CodeStore
-    _free: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)
+    _free: dict[str, range] = field(default_factory=dict, init=False)
 
     def prepare(self, works: Sequence[FileRecord]) -> None:
         """Have enough numbers for whatever these files may need."""
@@ -41,18 +41,15 @@ class Numbers:
             "chunk": sum(len(work.chunks) for work in works),
         }
         for kind, count in needed.items():
-            first, end = self._free.get(kind, (0, 0))
-            if end - first < count:
+            if len(self._free.get(kind, ())) < count:
                 size = max(count, _BLOCK[kind])
                 start = self.store.reserve(kind, size)
-                self._free[kind] = (start, start + size)
+                self._free[kind] = range(start, start + size)
 
     def take(self, kind: str) -> int:
-        first, end = self._free[kind]
-        if first >= end:
-            raise AssertionError(f"no number of the kind {kind} was prepared")
-        self._free[kind] = (first + 1, end)
-        return first
+        """Take one of the numbers that were prepared."""
+        number, self._free[kind] = self._free[kind][0], self._free[kind][1:]
+        return number
 
 
 @dataclass(slots=True)
