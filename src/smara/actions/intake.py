@@ -14,6 +14,7 @@ from smara.actions.models import HostContact, Job
 from smara.core.clock import Clock
 from smara.core.escape import from_storable, to_storable
 from smara.core.events import HostEvent, is_duplicate_key, stem_of
+from smara.core.items import grouped
 from smara.core.startup.record import dataclass
 from smara.database.database import Session
 from smara.database.leases import Lease, Leases
@@ -31,14 +32,15 @@ class IntakeStore(ProjectStore):
         """
         events = self.unerased(session, events)
         stems = {_stem(event) for event in events} | {_hashed(event) for event in events}
-        stored: dict[str, list[str]] = {}
-        for stem, at_ms in self.rows(
+        rows = self.rows(
             session,
             "SELECT stem, at_ms FROM intake_events WHERE project_no = :project AND stem IN (:some)",
             some=[to_storable(stem) for stem in sorted(stems)],
-        ):
-            key = from_storable(stem)
-            stored.setdefault(key, []).append(f"{key}~{at_ms}" if at_ms else key)
+        )
+        stored = grouped(
+            (stem, f"{stem}~{at_ms}" if at_ms else stem)
+            for stem, at_ms in ((from_storable(name), at_ms) for name, at_ms in rows)
+        )
         found = []
         for event in events:
             stem, at_ms = _stem(event), stem_of(event.key)[1]
@@ -198,24 +200,25 @@ class Intake:
 
     def done(self, job: Job) -> None:
         """Delete a job that was done, unless it was requested again."""
-        statement = (
-            "DELETE FROM intake_jobs"
-            " WHERE project_no = :project AND kind = ? AND session_id = ? AND due_at = ?"
-        )
         with self.store.database.write() as session:
-            values = (job.kind, to_storable(job.session_id), job.due_at)
-            session.run(self.store.sql(statement), values)
+            self.store.run(
+                session,
+                "DELETE FROM intake_jobs"
+                " WHERE project_no = :project AND kind = ? AND session_id = ? AND due_at = ?",
+                *(job.kind, to_storable(job.session_id), job.due_at),
+            )
 
     def failed(self, job: Job, reason: str) -> None:
         """Postpone a failed job by 1, 4, 16, 64 minutes, then forever."""
         due_at = self.clock.now_ms() + _FIRST_WAIT_MS * 4**job.attempts
-        statement = (
-            "UPDATE intake_jobs SET attempts = attempts + 1, error = ?, due_at = ?"
-            " WHERE project_no = :project AND kind = ? AND session_id = ? AND due_at = ?"
-        )
         with self.store.database.write() as session:
-            values = (job.kind, to_storable(job.session_id), job.due_at)
-            session.run(self.store.sql(statement), (to_storable(reason), due_at, *values))
+            self.store.run(
+                session,
+                "UPDATE intake_jobs SET attempts = attempts + 1, error = ?, due_at = ?"
+                " WHERE project_no = :project AND kind = ? AND session_id = ? AND due_at = ?",
+                *(to_storable(reason), due_at),
+                *(job.kind, to_storable(job.session_id), job.due_at),
+            )
 
 
 def _stem(event: HostEvent) -> str:

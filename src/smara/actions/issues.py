@@ -308,8 +308,7 @@ class _Blocks:
             if kind and cell:
                 facts.setdefault(kind, cell.strip("`* "))
         if "path" not in facts:
-            place = next((cell for cell in cells if _PLACE.search(cell)), "")
-            facts["path"] = place.strip("`* ") if place else ""
+            facts["path"] = next(filter(_PLACE.search, cells), "").strip("`* ")
         if "text" not in facts:
             others = [c for c in cells if c and not _PLACE.fullmatch(c.strip("`")) and " " in c]
             facts["text"] = facts.get("title") or max(others, key=len, default="")

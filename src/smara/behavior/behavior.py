@@ -603,9 +603,8 @@ class Behavior(Habits):
         Args:
             offset: How many of the newest to skip.
         """
-        with self._store.database.read() as session:
-            rest = " ORDER BY last_event_at DESC, no DESC LIMIT ? OFFSET ?"
-            return self._store.sessions(session, rest, (limit, offset))
+        rest = " ORDER BY last_event_at DESC, no DESC LIMIT ? OFFSET ?"
+        return self._store.ask(self._store.sessions, rest, (limit, offset))
 
     def noticed(self, session_id: str) -> builtins.list[Noticed]:
         """Return what a session showed, with the verdicts and reasons."""

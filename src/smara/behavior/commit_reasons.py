@@ -52,19 +52,14 @@ def reason_of(message: str) -> Reason | None:
     'gotcha'
     """  # noqa: E501
     text = read_commit(message)
-    if len(_LETTERS.findall(text.subject)) < _LEAST_SUBJECT_WORDS or CUES["chore"].match(
-        text.first_line
-    ):
-        return None
     plain = _AREA.sub("", text.subject)
     if (
-        CUES["chore"].match(plain)
-        or CUES["changed nothing"].search(plain)
-        or CUES["changed nothing"].search(text.subject)
+        len(_LETTERS.findall(text.subject)) < _LEAST_SUBJECT_WORDS
+        or any(map(CUES["chore"].match, (text.first_line, plain)))
+        or any(map(CUES["changed nothing"].search, (plain, text.subject)))
     ):
         return None
-    breaking = _breaking(text)
-    if breaking is not None:
+    if (breaking := _breaking(text)) is not None:
         return breaking
     at = next((at for at, each in enumerate(text.sentences) if is_reason(each)), None)
     if at is not None:

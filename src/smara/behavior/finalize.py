@@ -208,9 +208,11 @@ class Finalizer:
             with self.store.database.snapshot() as session:
                 row = self.store.find(session, session_id)
                 pads = [] if row is None else self.watcher.stored(session, row.no)
-                done = None
-                if row is not None and pads:
-                    done = self._decide(session, session_id, row, pads=pads, request=request)
+                done = (
+                    self._decide(session, session_id, row, pads=pads, request=request)
+                    if row is not None and pads
+                    else None
+                )
             if row is None:
                 return None
             if done is None:

@@ -191,26 +191,24 @@ class Habits:
             ),
             (*values, limit),
         )
-        found = []
-        for row in rows:
-            solved = json.loads(from_storable(row[6])) if row[6] else {}
-            found.append(
-                KnownFailure(
-                    from_storable(row[0]),
-                    from_storable(row[1]),
-                    row[2],
-                    occurrences=row[3],
-                    sessions=row[4],
-                    last_seen_at=row[5],
-                    how=solved.get("how"),
-                    fix=solved.get("fix"),
-                    files=tuple(solved.get("files") or ()),
-                    fingerprint=row[7],
-                    resolved=row[8],
-                    worked_since=row[9] is not None and row[9] > row[5],
-                )
+        return [
+            KnownFailure(
+                from_storable(row[0]),
+                from_storable(row[1]),
+                row[2],
+                occurrences=row[3],
+                sessions=row[4],
+                last_seen_at=row[5],
+                how=solved.get("how"),
+                fix=solved.get("fix"),
+                files=tuple(solved.get("files") or ()),
+                fingerprint=row[7],
+                resolved=row[8],
+                worked_since=row[9] is not None and row[9] > row[5],
             )
-        return found
+            for row in rows
+            for solved in [json.loads(from_storable(row[6])) if row[6] else {}]
+        ]
 
     def module_files(self, module: str, limit: int) -> tuple[int, list[tuple[str, int]]]:
         """Return a module's sessions, and its files with theirs, most first.
@@ -496,9 +494,8 @@ class RollingTables:
                     ),
                     (print_,),
                 )
-                sessions = json.loads(row[0]) if row else []
-                if ended.session_id not in sessions:
-                    sessions = [*sessions, ended.session_id][-_MOST_SESSIONS:]
+                before = json.loads(row[0]) if row else []
+                sessions = list(dict.fromkeys([*before, ended.session_id]))[-_MOST_SESSIONS:]
                 solved = {"how": entry.how, "fix": entry.fix, "files": entry.files}
                 session.run(
                     self.store.sql(

@@ -218,16 +218,15 @@ class Ledger(Generic[EntryT]):
 
     __slots__ = (
         "_changed", "_entry_type", "_is_large", "_is_new", "_left", "_values", "entries",
-        "entry_bytes", "evicted", "fields", "most",
+        "entry_bytes", "fields", "most",
     )  # fmt: skip
 
     def __init__(self, entry_type: type[EntryT], most: int, text_characters: int = 0) -> None:
         self.entries: OrderedDict[str, EntryT] = OrderedDict()
         self.most = most
-        # A character of a Python text takes up to four bytes; of an entry that has left, the key
-        # stays for a while.
+        # The most that an entry takes. A character of a Python text takes up to four bytes; of an
+        # entry that has left, the key stays for a while.
         self.entry_bytes = _ENTRY_BYTES + 4 * (LONGEST_KEY + text_characters) + _LEFT_BYTES
-        self.evicted = 0
         self.fields = entry_type.__match_args__
         self._entry_type = entry_type
         self._values = attrgetter(*self.fields)
@@ -264,13 +263,6 @@ class Ledger(Generic[EntryT]):
             entry = entries[key] = self._entry_type(1, step, step)
         self._changed[key] = None
         return entry
-
-    def shrink(self, share: float) -> None:
-        """Drop all but a share of the entries, least telling first."""
-        for _ in range(len(self.entries) - int(len(self.entries) * share)):
-            self._evict_one()
-        self._is_new = True
-        self._left.clear()
 
     def mark_stored(self) -> None:
         """Note that the store has it as it is."""
@@ -327,7 +319,6 @@ class Ledger(Generic[EntryT]):
             chances -= 1
         left[key] = None
         changed.pop(key, None)
-        self.evicted += 1
         if len(left) > self.most:  # more has changed than has not
             self._is_new = True
             left.clear()

@@ -103,8 +103,6 @@ def take(pad: Pad, event: HostEvent) -> None:
         _listen(pad, event.text)
         facts.spoke_at_step = facts.step
         work_state.read_open_list(pad, event.text)
-    if pad.may_overflow and pad.held_bytes > pad.limit_bytes:
-        pad.make_room()
 
 
 def _tool(pad: Pad, event: HostEvent) -> None:

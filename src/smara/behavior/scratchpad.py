@@ -1,7 +1,8 @@
 """Hold bounded counts of one session while it runs.
 
-A Pad has several ledgers, and facts. Each ledger is limited in entries and bytes and drops
-the least informative entry first. Text is redacted before it is shortened and stored.
+A Pad has several ledgers, and facts. Each ledger is limited in entries and in the bytes of each,
+so that a pad stays below 50 MB, and drops the least informative entry first. Text is redacted
+before it is shortened and stored.
 """
 
 from __future__ import annotations
@@ -277,7 +278,6 @@ _OLD_NAMES: Mapping[str, Mapping[str, str]] = {
 }  # fmt: skip
 """The names that fields had in pads before version 3."""
 
-LIMIT_BYTES = 50 * 1024 * 1024
 VERSION = 4
 """Version 1 had whole ledgers instead of changes; 1 and 2 had short names, 3 a name a value."""
 _SMALL_BYTES = 4_096
@@ -286,8 +286,6 @@ RECENT = 8
 """The number of the last files that are remembered in their order."""
 QUOTE = 400
 """The longest quotation, in characters."""
-_FACT_BYTES = 600_000
-"""An upper bound of the facts and short lists beside the ledgers."""
 
 
 class PadSnapshot(NamedTuple):
@@ -303,8 +301,7 @@ class Pad:
     Each ledger is made with the most entries and the most characters beside the key.
     """
 
-    def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
-        # EventPlace memory is short, the ledgers lose entries in this order.
+    def __init__(self) -> None:
         self.durations = Ledger(DurationEntry, 400)
         self.worked = Ledger(Entry, 400)
         self.chases = Ledger(ImportEntry, 100, 2 * 900)
@@ -325,11 +322,7 @@ class Pad:
         self.files = Ledger(FileLedgerEntry, 1_500)
         self.ledgers: dict[str, Ledger[Entry]] = dict(vars(self))
         self.facts = PadFacts()
-        self.limit_bytes = limit_bytes
         self._saved: list[int] = []
-        # With all ledgers full it is below the usual limit: then no event needs a check.
-        full = sum(each.most * each.entry_bytes for each in self.ledgers.values())
-        self.may_overflow = _FACT_BYTES + full > limit_bytes
 
     @property
     def day(self) -> int:
@@ -340,14 +333,6 @@ class Pad:
     def step(self) -> int:
         return self.facts.step
 
-    @property
-    def held_bytes(self) -> int:
-        """An upper bound of what the pad takes in memory."""
-        total = _FACT_BYTES
-        for ledger in self.ledgers.values():
-            total += len(ledger.entries) * ledger.entry_bytes
-        return total
-
     def files_to_read(self) -> list[str]:
         """Return the files that were read, without those that fill a context."""
         return [path for path, each in self.files if each.reads and not each.spikes]
@@ -357,15 +342,6 @@ class Pad:
         return [
             path for path, each in self.files if each.edits and each.last_edit_step > after_step
         ]
-
-    def make_room(self) -> None:
-        """Drop the least valuable entries until within the limit."""
-        ledgers = list(self.ledgers.values())
-        while self.held_bytes > self.limit_bytes:
-            largest = max(ledgers, key=lambda each: len(each) * each.entry_bytes)
-            if not len(largest):
-                return
-            next((each for each in ledgers if len(each) > 8), largest).shrink(0.5)
 
     def planned(self) -> PlanSize:
         """Return the planned steps, first and ever."""
@@ -393,9 +369,9 @@ class Pad:
         return zlib.compress(json.dumps(whole, separators=(",", ":")).encode("ascii"), 1)
 
     @classmethod
-    def load(cls, saved: Sequence[bytes], limit_bytes: int = LIMIT_BYTES) -> Pad:
+    def load(cls, saved: Sequence[bytes]) -> Pad:
         """Load a saved pad; new facts have their defaults."""
-        pad = cls(limit_bytes)
+        pad = cls()
         for data in saved:
             part = json.loads(zlib.decompress(data))
             if part["v"] < VERSION:
@@ -407,7 +383,6 @@ class Pad:
             pad._saved.append(len(data))
         for ledger in pad.ledgers.values():
             ledger.mark_stored()
-        pad.make_room()
         return pad
 
 

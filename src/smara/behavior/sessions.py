@@ -6,14 +6,14 @@ Scratchpads outlive the processes that fill them.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from smara.actions.intake import IntakeStore
 from smara.behavior.methodology import Phase
 from smara.behavior.record import take
-from smara.behavior.scratchpad import LIMIT_BYTES, Pad
+from smara.behavior.scratchpad import Pad
 from smara.behavior.store import BehaviorStore, by_session
 from smara.core import log
 from smara.core.clock import Clock
@@ -67,7 +67,7 @@ class _Live:
     yet.
     """
 
-    pads: dict[str, Pad] = field(default_factory=dict)
+    pads: defaultdict[str, Pad] = field(default_factory=lambda: defaultdict(Pad))
     pending: dict[str, HostEvent] = field(default_factory=dict)
     version: int | None = None
 
@@ -75,11 +75,10 @@ class _Live:
 class Watcher:
     """A watcher of events that keeps scratchpads, thread-safe."""
 
-    def __init__(self, store: BehaviorStore, clock: Clock, limit_bytes: int = LIMIT_BYTES) -> None:
+    def __init__(self, store: BehaviorStore, clock: Clock) -> None:
         self._store = store
         self._keys = IntakeStore(store.database, store.scope)
         self._clock = clock
-        self._limit = limit_bytes
         self._live: OrderedDict[str, _Live] = OrderedDict()
         self._guard = threading.RLock()
 
@@ -96,8 +95,6 @@ class Watcher:
             if event.key in live.pending:
                 return
             live.pending[event.key] = event
-            if event.subagent_id not in live.pads:
-                live.pads[event.subagent_id] = Pad(self._limit)
             take(live.pads[event.subagent_id], event)
             elapsed = self._clock.monotonic() - began
             if elapsed > _SLOW_SECONDS:
@@ -166,7 +163,7 @@ class Watcher:
 
     def stored(self, session: Session, no: int) -> list[Pad]:
         """The scratchpads of a session in the store."""
-        return [Pad.load(each, self._limit) for each in self._store.pads(session, no).values()]
+        return [Pad.load(each) for each in self._store.pads(session, no).values()]
 
     def _resume(self, session_id: str) -> _Live:
         """Return a session as another process, or an earlier turn, has left it."""
@@ -185,7 +182,7 @@ class Watcher:
             live.version = -1
         else:
             live.version = row.version if row is not None else None
-            live.pads = {part: Pad.load(each, self._limit) for part, each in stored.items()}
+            live.pads.update((part, Pad.load(each)) for part, each in stored.items())
         self._live[session_id] = live
         while len(self._live) > _MOST_LIVE:
             oldest = next(iter(self._live))
@@ -233,7 +230,7 @@ class Watcher:
             for event in fresh:
                 part = event.subagent_id
                 if part not in pads:
-                    pads[part] = Pad.load(stored.get(part, ()), self._limit)
+                    pads[part] = Pad.load(stored.get(part, ()))
                 take(pads[part], event)
             if live is not None:
                 live.version = None

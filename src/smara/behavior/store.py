@@ -15,7 +15,8 @@ from smara.behavior.models import BehaviorStatus, FindingVerdict, Noticed, Watch
 from smara.behavior.scratchpad import PadSnapshot
 from smara.core.escape import from_storable, to_storable
 from smara.core.events import HostEvent
-from smara.database.database import Session
+from smara.core.items import grouped
+from smara.database.database import Row, Session
 from smara.database.project_store import ProjectStore
 from smara.errors import InvalidInputError, NotFoundError
 
@@ -131,14 +132,7 @@ class BehaviorStore(ProjectStore):
             self.sql(f"SELECT {_SESSION} FROM behavior_sessions WHERE project_no = :project{rest}"),
             values,
         )
-        found = []
-        for row in rows:
-            columns = dict(zip(_SESSION_FIELDS, row, strict=True))
-            for name in ("session_id", "why"):
-                columns[name] = from_storable(columns[name])
-            columns["evidence"] = tuple(from_storable(columns["evidence"]).splitlines())
-            found.append(WatchedSession(**columns))
-        return found
+        return list(map(_session, rows))
 
     def session(self, session: Session, beginning: str, is_whole: bool = False) -> WatchedSession:
         """Return the session whose id begins so, an equal one first."""
@@ -165,10 +159,7 @@ class BehaviorStore(ProjectStore):
             ),
             (no,),
         )
-        found: dict[str, list[bytes]] = {}
-        for part, pad in rows:
-            found.setdefault(from_storable(part), []).append(bytes(pad))
-        return found
+        return grouped((from_storable(part), bytes(pad)) for part, pad in rows)
 
     def put_pad(
         self, session: Session, no: int, part: str, saved: PadSnapshot, now_ms: int
@@ -288,30 +279,24 @@ class BehaviorStore(ProjectStore):
 
         finding = judged.finding
         is_promoted = judged.verdict == "promoted"
-        session.run(
-            self.sql(
-                "INSERT INTO behavior_signals (project_no, kind, key, subject, first_at, last_at, "
-                "promoted_at,"
-                " memory_id)"
-                " VALUES (:project, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (project_no, kind, key) DO "
-                "UPDATE SET"
-                " last_at = excluded.last_at, subject = excluded.subject,"
-                " promoted_at = coalesce(behavior_signals.promoted_at, excluded.promoted_at),"
-                " memory_id = coalesce(behavior_signals.memory_id, excluded.memory_id)"
-            ),
-            (
-                finding.kind,
-                key_of(finding.key),
-                to_storable(finding.subject),
-                now_ms,
-                now_ms,
-                now_ms if is_promoted else None,
-                judged.memory_id if is_promoted or judged.verdict == "known" else None,
-            ),
+        signal_no = self.number(
+            session,
+            "INSERT INTO behavior_signals (project_no, kind, key, subject, first_at, last_at, "
+            "promoted_at,"
+            " memory_id)"
+            " VALUES (:project, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (project_no, kind, key) DO "
+            "UPDATE SET"
+            " last_at = excluded.last_at, subject = excluded.subject,"
+            " promoted_at = coalesce(behavior_signals.promoted_at, excluded.promoted_at),"
+            " memory_id = coalesce(behavior_signals.memory_id, excluded.memory_id) RETURNING no",
+            finding.kind,
+            key_of(finding.key),
+            to_storable(finding.subject),
+            now_ms,
+            now_ms,
+            now_ms if is_promoted else None,
+            judged.memory_id if is_promoted or judged.verdict == "known" else None,
         )
-        row = self.signal(session, finding.kind, finding.key)
-        if row is None:
-            raise AssertionError("a row that was just written is not there")
         session.run(
             self.sql(
                 "INSERT INTO behavior_findings (signal_no, session_no, project_no, value, step, "
@@ -330,7 +315,7 @@ class BehaviorStore(ProjectStore):
                 "= excluded.found_at"
             ),
             (
-                row.no,
+                signal_no,
                 session_no,
                 signal_of(judged.finding.kind).value,
                 finding.step,
@@ -456,9 +441,12 @@ class BehaviorStore(ProjectStore):
         return session.run(self.sql(statement), (now_ms, name, now_ms - every_ms)) == 1
 
 
+def _session(row: Row) -> WatchedSession:
+    columns = dict(zip(_SESSION_FIELDS, row, strict=True))
+    texts = {name: from_storable(columns[name]) for name in ("session_id", "why", "evidence")}
+    return WatchedSession(**{**columns, **texts, "evidence": tuple(texts["evidence"].splitlines())})
+
+
 def by_session(events: Iterable[HostEvent]) -> dict[str, list[HostEvent]]:
     """Group events by session, in one order for locking."""
-    found: dict[str, list[HostEvent]] = {}
-    for event in events:
-        found.setdefault(event.session_id, []).append(event)
-    return dict(sorted(found.items()))
+    return dict(sorted(grouped((event.session_id, event) for event in events).items()))

@@ -24,6 +24,7 @@ from smara.behavior.store import BehaviorStore
 from smara.core import log
 from smara.core.clock import Clock
 from smara.core.escape import from_storable, to_storable
+from smara.core.items import grouped
 from smara.core.prompts import load_prompt
 from smara.core.startup.record import dataclass, field
 from smara.core.startup.regex import regex
@@ -159,10 +160,11 @@ class Synthesis:
         )
         if not rows:
             return []
-        statement = (
-            "SELECT module, trigger_count FROM observer_synthesis_log WHERE project_no = :project"
+        logged = self.store.rows(
+            session,
+            "SELECT module, trigger_count FROM observer_synthesis_log WHERE project_no = :project",
         )
-        done = set(session.all(self.store.sql(statement)))
+        done = set(logged)
         found = [(row[0], max(each for each in THRESHOLDS if each <= row[1])) for row in rows]
         return [
             (from_storable(module), reached)
@@ -189,10 +191,11 @@ class Synthesis:
             ):
                 across.append((" + ".join(modules), edge))
         edits, total = self._edits([edge for _, edge in across])
-        clusters: dict[str, list[tuple[FilePair, MemoryDraft]]] = {}
-        for name, edge in across:
-            if (draft := _coupled(edge, edits, total)) is not None:
-                clusters.setdefault(name, []).append((edge, draft))
+        clusters = grouped(
+            (name, (edge, draft))
+            for name, edge in across
+            if (draft := _coupled(edge, edits, total)) is not None
+        )
         written = []
         for name, cluster in list(clusters.items())[:_MOST_CLUSTERS]:
             edges = [edge for edge, _ in cluster]
@@ -309,15 +312,16 @@ class Synthesis:
                 method=method,
                 detail=", ".join(each.short_id for each in memories if each is not None),
             )
-            statement = (
+            logged = self.store.run(
+                session,
                 "INSERT INTO observer_synthesis_log (project_no, module, trigger_count, mode,"
                 " synthesized_at, memories_generated, method, detail)"
                 " VALUES (:project, ?, ?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT (project_no, module, trigger_count) DO NOTHING"
+                " ON CONFLICT (project_no, module, trigger_count) DO NOTHING",
+                *(to_storable(module), trigger, mode, now),
+                *(len(memories), method, to_storable(entry.detail)),
             )
-            columns = (now, len(memories), method, to_storable(entry.detail))
-            values = (to_storable(module), trigger, mode, *columns)
-            if session.run(self.store.sql(statement), values) != 1:
+            if logged != 1:
                 raise _AlreadyLogged
             entries.append(entry)
             for draft in drafts:

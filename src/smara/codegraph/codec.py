@@ -206,7 +206,6 @@ def unpack_facts(data: bytes) -> FileFacts | None:
             bindings=tuple(Binding(*each) for each in bindings),
             package=package,
             has_errors=False,
-            doc="",
         )
     except (ValueError, TypeError, IndexError, zlib.error):
         return None

@@ -8,14 +8,15 @@ monitors, no external diffs.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import NamedTuple
 
 from smara.core.files import read_regular
 from smara.core.git import ask_git, find_repository, git_text, is_blob
-from smara.core.startup.record import dataclass, field
+from smara.core.startup.record import dataclass
 from smara.core.startup.regex import regex
 from smara.secrets import redact
 
@@ -51,11 +52,8 @@ def git_folder(root: str) -> GitFolder | None:
     marker = os.path.join(found.root, ".git")
     if os.path.isdir(marker):
         return GitFolder(marker, marker)
-    text = _text(marker, _SMALL)
-    if not text.startswith("gitdir:"):
-        return None
-    own = os.path.normpath(os.path.join(found.root, text.removeprefix("gitdir:").strip()))
-    return GitFolder(own, found.common_dir)
+    pointed = _text(marker, _SMALL).removeprefix("gitdir:").strip()
+    return GitFolder(os.path.normpath(os.path.join(found.root, pointed)), found.common_dir)
 
 
 def head_of(root: str) -> GitHead:
@@ -115,7 +113,7 @@ def _text(path: str, most: int) -> str:
 
 
 MOST_COMMITS = 5_000
-_DEADLINE_SECONDS = 60.0
+DEADLINE_SECONDS = 60.0
 _RECORD, _FIELD = "\x1e", "\x1f"
 
 
@@ -130,17 +128,6 @@ class CommittedFiles(NamedTuple):
     author: str
     changed: tuple[str, ...]
     renamed: tuple[tuple[str, str], ...] = ()
-
-
-def checked_out(root: str) -> str | None:
-    """Return the commit that is checked out, as git itself tells.
-
-    ``None`` without git or without one.
-    """
-    answer = git_text(
-        root, "rev-parse", "--verify", "--quiet", "HEAD", timeout_seconds=_DEADLINE_SECONDS
-    )
-    return (answer or "").strip() or None
 
 
 def commits(root: str, since: str | None = None, limit: int = MOST_COMMITS) -> list[CommittedFiles]:
@@ -163,7 +150,7 @@ def commits(root: str, since: str | None = None, limit: int = MOST_COMMITS) -> l
         f"{since}..HEAD" if since else "HEAD",
         "--",
     )
-    text = git_text(root, *command, timeout_seconds=_DEADLINE_SECONDS)
+    text = git_text(root, *command, timeout_seconds=DEADLINE_SECONDS)
     return list(parse_commits(text or ""))[::-1]
 
 
@@ -208,7 +195,6 @@ class GitFiles:
 
     root: str
     seconds: float = SECONDS
-    _answers: dict[tuple[str, ...], bytes | None] = field(default_factory=dict, init=False)
 
     def head(self) -> str | None:
         """Return the commit checked out now; branches are switched."""
@@ -268,12 +254,9 @@ class GitFiles:
         output = self._line(self._git("log", "-1", "--format=%ct", "HEAD", "--", path))
         return int(output) * 1000 if output is not None and output.isdecimal() else None
 
-    def _cached(self, *arguments: str) -> bytes | None:
-        if arguments not in self._answers:
-            if len(self._answers) >= _MOST_ANSWERS:
-                self._answers.pop(next(iter(self._answers)))
-            self._answers[arguments] = self._git(*arguments)
-        return self._answers[arguments]
+    @cached_property
+    def _cached(self) -> Callable[..., bytes | None]:
+        return lru_cache(_MOST_ANSWERS)(self._git)
 
     def _git(self, *arguments: str) -> bytes | None:
         answer = ask_git(self.root, *arguments, timeout_seconds=self.seconds)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from smara.codegraph.git import MOST_COMMITS, CommittedFiles, checked_out, commits
+from smara.codegraph.git import DEADLINE_SECONDS, MOST_COMMITS, CommittedFiles, commits
 from smara.codegraph.lookup import CodeLookup
 from smara.codegraph.models import CoChange
 from smara.core.escape import from_storable, to_storable
-from smara.core.git import is_ancestor
+from smara.core.git import git_text, is_ancestor
 from smara.core.startup.record import astuple, dataclass, field
 from smara.database.database import Session
 
@@ -136,19 +136,19 @@ class CodeHistory:
 
         Safe to repeat, and from several processes at once.
         """
-        if (head := checked_out(self.root)) is None:
+        answer = git_text(
+            self.root, "rev-parse", "--verify", "--quiet", "HEAD", timeout_seconds=DEADLINE_SECONDS
+        )
+        if not (head := (answer or "").strip()):  # no git, or no commit yet
             return HistoryReport(0, False)
         before = self.lookup.ask(self._state)
         last = (json.loads(before) if before else {}).get("head")
         if last == head:
             return HistoryReport(0, False)
-        new: list[CommittedFiles] = []
-        is_whole = last is None or not is_ancestor(self.root, last, head)
-        if not is_whole:
-            new = commits(self.root, last, MOST_COMMITS + 1)
-            is_whole = len(new) > MOST_COMMITS
-        if is_whole:
-            new = commits(self.root, None, MOST_COMMITS)
+        goes_on = last is not None and is_ancestor(self.root, last, head)
+        since = commits(self.root, last, MOST_COMMITS + 1) if goes_on else []
+        is_whole = not goes_on or len(since) > MOST_COMMITS
+        new = commits(self.root, None, MOST_COMMITS) if is_whole else since
         return self._write(head, before, new, is_whole)
 
     def _write(

@@ -7,7 +7,6 @@ Overriding methods have no edge to each other and are found through their classe
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from smara.codegraph.codec import NODE_KIND_NO
 from smara.codegraph.memory_graph import CONTAINMENT, FetchNodes, Graph, Ints, Pairs, Rings
 from smara.codegraph.models import EDGE_KINDS, EDGE_SOURCES, Hop, ImpactWalk, Node, Reached
+from smara.core.items import grouped
 from smara.core.startup.record import dataclass
 
 MOST_DEPTH = 20
@@ -234,8 +234,8 @@ _UNSURE = 0.75
 Line = tuple[int, int, str, bool]
 
 
-def draw(walk: ImpactWalk, picture: Picture, *, is_backward: bool = True) -> str:
-    """Return a walk as a graph.
+def draw(walk: ImpactWalk, picture: Picture) -> str:
+    """Return a walk to what depends on its targets as a graph.
 
     Files as boxes around their symbols, the targets marked, unsure edges dashed.
     """
@@ -246,14 +246,12 @@ def draw(walk: ImpactWalk, picture: Picture, *, is_backward: bool = True) -> str
         nodes[at.no] = at
         for hop in reached.path:
             nodes[hop.node.no] = hop.node
-            one, other = (at, hop.node) if is_backward else (hop.node, at)
-            step = (one.no, other.no, hop.kind)
+            step = (at.no, hop.node.no, hop.kind)
             is_unsure = hop.source == "guess" or hop.confidence < _UNSURE
             steps[step] = steps.get(step, True) and is_unsure
             at = hop.node
-    by_file: dict[str, list[Node]] = defaultdict(list)
-    for node in sorted(nodes.values(), key=lambda each: (each.path, each.first_line, each.no)):
-        by_file[node.path].append(node)
+    ordered = sorted(nodes.values(), key=lambda each: (each.path, each.first_line, each.no))
+    by_file = grouped((node.path, node) for node in ordered)
     targets = {node.no for node in walk.targets}
     lines = [(*step, is_unsure) for step, is_unsure in sorted(steps.items())]
     return (_dot if picture == "dot" else _mermaid)(targets, by_file, lines)

@@ -8,8 +8,8 @@ reads only the files with a newer revision again.
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from smara.codegraph.codec import (
 from smara.codegraph.lookup import CodeLookup
 from smara.codegraph.models import EDGE_KINDS, Node
 from smara.core.escape import from_storable
+from smara.core.items import grouped
 from smara.core.startup.record import dataclass, field
 from smara.database.database import Session
 
@@ -142,17 +143,6 @@ class Graph:
     def size(self) -> int:
         """Return how many nodes there are."""
         return len(self.nos)
-
-    @property
-    def edge_count(self) -> int:
-        return len(self.from_places)
-
-    @property
-    def nbytes(self) -> int:
-        """Return the memory its arrays take."""
-        own = [each for each in vars(self).values() if isinstance(each, np.ndarray)]
-        joined = {id(each): each for two in self._pairs.values() for one in two for each in one}
-        return sum(each.nbytes for each in (*own, *joined.values()))
 
     def places_of(self, nos: Iterable[int]) -> Ints:
         """Return the places of some nodes by their numbers.
@@ -304,7 +294,7 @@ def _make_pairs(graph: Graph, kinds: tuple[str, ...]) -> tuple[Pairs, Pairs]:
 
     The edges lie sorted by user and used, so equal pairs stand together.
     """
-    edges = np.arange(graph.edge_count)
+    edges = np.arange(len(graph.from_places))
     if kinds:
         edges = edges[np.isin(graph.edge_kinds, [KIND_NO[kind] for kind in kinds])]  # type: ignore[index]
     users, used = graph.from_places[edges], graph.to_places[edges]
@@ -449,7 +439,8 @@ class LoadedGraph:
         self._revision = -1
         self._graph = build_graph(())
         self._nodes: tuple[Graph, dict[int, Node]] = (self._graph, {})
-        self._names: tuple[Graph, tuple[str, ...]] | None = None
+        self.names: Callable[[Graph], tuple[str, ...]] = lru_cache(maxsize=1)(self._read_names)
+        """The names of a graph's nodes, by place; those of the last graph are kept."""
 
     def current(self) -> Graph:
         """Return the graph as it is stored now."""
@@ -496,25 +487,19 @@ class LoadedGraph:
                 cache.update(nodes)
         return {no: cache[no] for no in nos if no in cache}
 
-    def names(self, graph: Graph) -> tuple[str, ...]:
-        """Return the names of a graph's nodes, by place."""
-        with self._lock:
-            if self._names is not None and self._names[0] is graph:
-                return self._names[1]
+    def _read_names(self, graph: Graph) -> tuple[str, ...]:
         rows = self._lookup.ask(self._lookup.node_rows, "no, name")
         by_no = {no: from_storable(name) for no, name in rows}
-        names = tuple(by_no.get(no, "") for no in graph.nos.tolist())
-        with self._lock:
-            self._names = (graph, names)
-        return names
+        return tuple(by_no.get(no, "") for no in graph.nos.tolist())
 
     def _read(self, session: Session, file_nos: Sequence[int] | None) -> list[FilePart]:
-        nodes: dict[int, list[tuple[int, int, int, int, int]]] = defaultdict(list)
         kinds: Mapping[Any, int] = NODE_KIND_NO
-        for file_no, no, parent, kind, first, last in self._lookup.node_rows(
-            session, "file_no, no, parent_no, kind, first_line, last_line", file_nos
-        ):
-            nodes[file_no].append((no, parent or 0, kinds[kind], first, last))
+        nodes = grouped(
+            (file_no, (no, parent or 0, kinds[kind], first, last))
+            for file_no, no, parent, kind, first, last in self._lookup.node_rows(
+                session, "file_no, no, parent_no, kind, first_line, last_line", file_nos
+            )
+        )
         return [
             FilePart(
                 int(no),

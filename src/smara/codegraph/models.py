@@ -125,8 +125,6 @@ class FileFacts(NamedTuple):
     package: str = ""
     """What the file says it belongs to: Java's and Go's ``package``."""
     has_errors: bool = False
-    doc: str = ""
-    """The first line of what the file says about itself."""
 
 
 class CodeChunk(NamedTuple):

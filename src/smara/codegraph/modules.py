@@ -26,6 +26,7 @@ from smara.codegraph.structure import file_ranks, links_of, rank
 from smara.core import log
 from smara.core.clock import Clock
 from smara.core.escape import from_storable, neutralize, to_storable
+from smara.core.items import grouped
 from smara.core.prompts import load_prompt
 from smara.core.startup.record import dataclass, replace
 from smara.core.startup.regex import re, regex
@@ -67,11 +68,8 @@ def make_modules(parts: ModuleSources, only: Collection[str] = ()) -> list[CodeM
     """
     graph = parts.graph
     ranks, by_file = rank(links_of(graph)), file_ranks(graph)
-    folders: dict[str, list[int]] = defaultdict(list)
-    has_code = np.zeros(len(graph.paths), dtype=bool)
-    has_code[graph.files[graph.kinds != NODE_KIND_NO["file"]]] = True
-    for number in np.flatnonzero(has_code).tolist():
-        folders[folder_of(graph.paths[number])].append(number)
+    with_code = np.unique(graph.files[graph.kinds != NODE_KIND_NO["file"]]).tolist()
+    folders = grouped((folder_of(graph.paths[number]), number) for number in with_code)
     # How many edges lead from each folder to each other one.
     uses: dict[str, Counter[str]] = defaultdict(Counter)
     names = [folder_of(path) for path in graph.paths]

@@ -10,7 +10,7 @@ import os
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from difflib import get_close_matches
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 
 import numpy as np
 
@@ -47,6 +47,7 @@ from smara.codegraph.structure import (
 )
 from smara.core.clock import Clock, SystemClock
 from smara.core.escape import from_storable
+from smara.core.items import grouped
 from smara.core.startup.regex import re, regex
 from smara.core.tokens import TokenCounter
 from smara.database.database import Session
@@ -73,9 +74,7 @@ class TreePaths:
         listed = tuple(paths)
         self.places = {path: place for place, path in enumerate(listed)}
         self.all = tuple(sorted(listed))
-        self._by_name: dict[str, list[str]] = {}
-        for path in self.all:
-            self._by_name.setdefault(path.rpartition("/")[2], []).append(path)
+        self._by_name = grouped((path.rpartition("/")[2], path) for path in self.all)
 
     def called(self, name: str) -> list[str]:
         """Return the file of a path, or of paths ending so."""
@@ -102,7 +101,7 @@ class CodeQueries:
         self.history = CodeHistory(lookup, root)
         self._counter = counter
         self._loaded = LoadedGraph(lookup)
-        self._tree_paths: tuple[Graph, TreePaths] | None = None
+        self._paths_of = lru_cache(maxsize=1)(lambda graph: TreePaths(graph.paths))
         self._reader = TreeReader(root)
         self._descriptions = Descriptions(lookup, clock or SystemClock())
 
@@ -435,10 +434,7 @@ class CodeQueries:
         return self.lookup.ask(self.history.together, files[0] if files else path, limit)
 
     def _paths(self) -> TreePaths:
-        graph, cached = self.graph(), self._tree_paths
-        if cached is None or cached[0] is not graph:
-            self._tree_paths = cached = (graph, TreePaths(graph.paths))
-        return cached[1]
+        return self._paths_of(self.graph())
 
     def _at_line(self, path: str, line: int) -> int | None:
         """Return the number of the innermost node at a line of a file."""
@@ -446,15 +442,13 @@ class CodeQueries:
         if (number := self._paths().places.get(path)) is None:
             return None
         inside = np.flatnonzero(graph.files == number)
-        around = inside[(graph.first_lines[inside] <= line) & (graph.last_lines[inside] >= line)]
-        is_file = graph.kinds[around] == NODE_KIND_NO["file"]
-        # The innermost begins last; the file itself is around everything, and stands for lines
-        # outside of all.
-        order = np.lexsort((graph.first_lines[around], ~is_file))
-        if len(order):
-            return int(graph.nos[around[order[-1]]])
-        files = inside[graph.kinds[inside] == NODE_KIND_NO["file"]]
-        return int(graph.nos[files[0]]) if len(files) else None
+        is_file = graph.kinds[inside] == NODE_KIND_NO["file"]
+        begin, end = graph.first_lines[inside], graph.last_lines[inside]
+        around = inside[~is_file & (begin <= line) & (end >= line)]
+        # The innermost begins last; the file itself stands for lines outside of all.
+        order = np.argsort(graph.first_lines[around], kind="stable")
+        places = [*inside[is_file], *around[order]]
+        return int(graph.nos[places[-1]]) if places else None
 
     def _entries(self) -> tuple[Graph, dict[int, str]]:
         graph = self.graph()

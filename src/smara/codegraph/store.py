@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from smara.codegraph.models import TreeStatus
 from smara.core.escape import from_storable
+from smara.core.items import grouped
 from smara.core.startup.record import dataclass, field, replace
 from smara.database.database import PART, Row, Session, marks
 from smara.database.project_store import ProjectStore
@@ -394,13 +395,15 @@ class CodeStore(ProjectStore):
             f"SELECT {_NODE} FROM code_nodes WHERE project_no = :project"
             " AND file_no IN (:some) ORDER BY file_no, first_line, no"
         )
-        found: dict[int, list[NodeRow]] = {}
-        for row in self.rows(session, statement, some=file_nos):
-            node = NodeRow(*row)
-            # Bytes are the same on both databases only when made so.
-            node = node._replace(body_hash=bytes(node.body_hash), sketch=bytes(node.sketch))
-            found.setdefault(node.file_no, []).append(node)
-        return found
+        nodes = map(NodeRow._make, self.rows(session, statement, some=file_nos))
+        # Bytes are the same on both databases only when made so.
+        return grouped(
+            (
+                node.file_no,
+                node._replace(body_hash=bytes(node.body_hash), sketch=bytes(node.sketch)),
+            )
+            for node in nodes
+        )
 
     def named(self, session: Session, tree_no: int, names: Sequence[str], limit: int) -> list[Row]:
         """Return definitions by name, some per name.
@@ -430,10 +433,8 @@ class CodeStore(ProjectStore):
             f"SELECT {_CHUNK} FROM code_chunks WHERE project_no = :project"
             " AND file_no IN (:some) ORDER BY no"
         )
-        found: dict[int, list[ChunkRow]] = {}
-        for row in self.rows(session, statement, some=file_nos):
-            found.setdefault(row[1], []).append(ChunkRow(*row))
-        return found
+        rows = self.rows(session, statement, some=file_nos)
+        return grouped((row[1], ChunkRow(*row)) for row in rows)
 
     def chunks_by_number(self, session: Session, numbers: Sequence[int]) -> dict[int, ChunkRow]:
         """Chunks by number, for reading; those that are gone are left out."""

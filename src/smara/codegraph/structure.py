@@ -7,7 +7,7 @@ is its best names within a budget. Entry points come from manifests, routes and 
 from __future__ import annotations
 
 import json
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from smara.codegraph.language import tables
 from smara.codegraph.memory_graph import KIND_WEIGHTS, FetchNodes, Floats, Graph, Ints
 from smara.codegraph.models import CodeMap, EntryPoint, HotSpot, ImportCycle, Node
 from smara.core.extract import shorten
+from smara.core.items import grouped
 from smara.core.startup.regex import re, regex
 
 DAMPING = 0.85
@@ -109,9 +110,8 @@ def hot_spots(graph: Graph, commits: Mapping[str, int], lines: Mapping[str, int]
     one that everything uses but that never changes is as cool as one that changes daily and is not
     used. Without a history the centrality decides alone.
     """
-    is_code = np.zeros(len(graph.paths), dtype=bool)
-    is_code[graph.files[graph.kinds != NODE_KIND_NO["file"]]] = True
-    chosen = np.flatnonzero(is_code & ~graph.file_is_test)
+    with_code = np.unique(graph.files[graph.kinds != NODE_KIND_NO["file"]])
+    chosen = with_code[~graph.file_is_test[with_code]]
     if not len(chosen):
         return []
     central = _standing(file_ranks(graph)[chosen])
@@ -190,13 +190,7 @@ def make_map(
     order = candidates[np.lexsort((candidates, -ranks[candidates]))]
     order = order[: max(0, budget) // _LEAST_TOKENS_OF_A_LINE]
     # Of what is shown, the classes around it are shown too.
-    parents = graph.parents.tolist()
-    places = set(order.tolist())
-    for place in order.tolist():
-        above = parents[place]
-        while above >= 0 and above not in places:
-            places.add(above)
-            above = parents[above]
+    places = set[int]().union(*(_around(graph, place) for place in order.tolist()))
     by_no = fetch([int(graph.nos[place]) for place in places])
     nodes = {place: by_no[no] for place in places if (no := int(graph.nos[place])) in by_no}
     ordered = [place for place in order.tolist() if place in nodes]
@@ -256,16 +250,16 @@ def _fitting(
     while too_many - fits > 1:
         middle = (fits + too_many) // 2
         # Files by path, in each the chosen definitions by line, under the classes they stand in.
-        by_file: dict[str, set[int]] = defaultdict(set)
-        for place in ordered[:middle]:
-            by_file[nodes[place].path].update(_around(graph, place) & nodes.keys())
-        lines = []
-        for path in sorted(by_file):
-            lines.append(path)
-            for place in sorted(by_file[path], key=lambda each: (nodes[each].first_line, each)):
-                indent = _INDENT * len(_around(graph, place))
-                lines.append(indent + definition_head(nodes[place]))
-        tried = "\n".join(lines)
+        places = set[int]().union(*(_around(graph, place) for place in ordered[:middle]))
+        by_line = sorted(places & nodes.keys(), key=lambda each: (nodes[each].first_line, each))
+        by_file = grouped(
+            (
+                nodes[place].path,
+                _INDENT * len(_around(graph, place)) + definition_head(nodes[place]),
+            )
+            for place in by_line
+        )
+        tried = "\n".join(line for path in sorted(by_file) for line in (path, *by_file[path]))
         cost = count(tried)
         if cost <= budget:
             fits, text, tokens = middle, tried, cost

@@ -1,11 +1,24 @@
-"""Make a record behave as the sequence of its first field."""
+"""Group items by a key; let a record be the sequence of its first field."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import ClassVar, TypeVar, overload
 
+KeyT = TypeVar("KeyT", bound=Hashable)
 T = TypeVar("T")
+
+
+def grouped(pairs: Iterable[tuple[KeyT, T]]) -> dict[KeyT, list[T]]:
+    """Return the items of each key, in the order of the pairs.
+
+    >>> grouped([("a", 1), ("b", 2), ("a", 3)])
+    {'a': [1, 3], 'b': [2]}
+    """
+    groups: dict[KeyT, list[T]] = {}
+    for key, item in pairs:
+        groups.setdefault(key, []).append(item)
+    return groups
 
 
 class Items(Sequence[T]):

@@ -190,10 +190,11 @@ class BufferedReflections:
     def _notes(
         self, session: Session, buffered: BufferedReflection
     ) -> list[tuple[int, Observation]]:
-        rest = (
-            " AND o.record_no = ? AND o.kind = 'reflection' AND o.state = 'buffered' ORDER BY o.no"
+        return self.store.select(
+            session,
+            " AND o.record_no = ? AND o.kind = 'reflection' AND o.state = 'buffered' ORDER BY o.no",
+            (buffered.record_no,),
         )
-        return self.store.select(session, rest, (buffered.record_no,))
 
     def _forget(self, session: Session, buffered: BufferedReflection) -> None:
         session.run(

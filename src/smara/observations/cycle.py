@@ -326,9 +326,10 @@ class ObservationCycle(LeasedCycle):
         if not (turn.is_now or self._observer.method == self._fallback.method):
             now = self._clock.now_ms()
             if failure is not None and not failure.is_dead and failure.retry_at > now:
-                return _waiting(failure)
+                return waiting_for(failure, "observe")
             if outage is not None and not is_dead:
-                return self._without_model(job, turn, outage.code) or _waiting(outage)
+                done = self._without_model(job, turn, outage.code)
+                return done or waiting_for(outage, "observe")
         observer = self._fallback if is_dead else self._observer
         try:
             draft = observer.observe(self._request(job, turn.mode))
@@ -631,6 +632,9 @@ def _storable(text: str | None) -> str | None:
     )
 
 
-def _waiting(failure: ObservationFailure | Outage) -> CycleOutcome:
+def waiting_for(
+    failure: ObservationFailure | Outage, action: Literal["observe", "reflect"]
+) -> CycleOutcome:
+    """Tell that an action waits for its time to be tried again."""
     error = f"waiting to try again: {failure.message}"
-    return CycleOutcome("observe", False, error=error, code=failure.code, is_retryable=True)
+    return CycleOutcome(action, False, error=error, code=failure.code, is_retryable=True)

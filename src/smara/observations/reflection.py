@@ -12,6 +12,7 @@ from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 from smara.core import log
+from smara.core.items import grouped
 from smara.database.database import Session
 from smara.database.leases import Heartbeat, Lease
 from smara.database.projects import ProjectContext
@@ -19,7 +20,7 @@ from smara.errors import DatabaseError, LeaseLostError, SmaraError
 from smara.messages.models import Thread
 from smara.messages.store import MessageStore
 from smara.observations.buffer import CODE, BufferedReflections
-from smara.observations.cycle import LeasedCycle, clean_note
+from smara.observations.cycle import LeasedCycle, clean_note, waiting_for
 from smara.observations.models import (
     CycleOutcome,
     Note,
@@ -162,10 +163,15 @@ class ReflectionCycle(LeasedCycle):
         """
         with self._store.database.read() as session:
             record = self._store.find_record(session, place.lookup_key)
-            if record is None or self._buffered.find(session, record.no) is None:
-                return CycleOutcome("activate", True)
-            tokens = self._store.active_tokens(session, record.no)
-        if not is_early and tokens < self._limits.reflect_after:
+            is_due = (
+                record is not None
+                and self._buffered.find(session, record.no) is not None
+                and (
+                    is_early
+                    or self._store.active_tokens(session, record.no) >= self._limits.reflect_after
+                )
+            )
+        if not is_due:
             return CycleOutcome("activate", True)
         return self._leased(
             place,
@@ -190,8 +196,7 @@ class ReflectionCycle(LeasedCycle):
             if done.code != CODE:  # one that had to be dropped is made again, from what is there
                 return done
         if waiting is not None:
-            error = f"waiting to try again: {waiting.message}"
-            return CycleOutcome("reflect", False, error=error, code=waiting.code, is_retryable=True)
+            return waiting_for(waiting, "reflect")
         sources: Rows = active
         if not is_forced:
             sources = choose(active, self._clock.now_ms(), self._limits, is_ahead=is_buffered)
@@ -203,9 +208,7 @@ class ReflectionCycle(LeasedCycle):
         """Let the reflector think, and write what it found if that is smaller."""
         rows: list[dict[str, Any]] = []
         tasks: dict[str, tuple[str, str]] = {}
-        by_thread: dict[str | None, list[Observation]] = {}
-        for _, row in job.sources:
-            by_thread.setdefault(row.thread_id, []).append(row)
+        by_thread = grouped((row.thread_id, row) for _, row in job.sources)
         # Each thread is condensed apart, so that every line stays that of its thread.
         for thread_id, sources in by_thread.items():
             with self._store.database.read() as session:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from smara.core.dates import local_time, zone_of
+from smara.core.items import grouped
 from smara.observations.models import Note, Observation, Priority
 
 MARKS: dict[Priority, str] = {"high": "🔴", "medium": "🟡", "low": "🟢"}
@@ -48,9 +49,7 @@ def render(notes: Iterable[Note | Observation], timezone: str, is_marked: bool =
 
 def render_by_thread(notes: Sequence[Observation], timezone: str, is_marked: bool = True) -> str:
     """Render observations, each thread's under its own heading."""
-    by_thread: dict[str | None, list[Observation]] = {None: []}
-    for note in notes:
-        by_thread.setdefault(note.thread_id, []).append(note)
+    by_thread = {None: [], **grouped((note.thread_id, note) for note in notes)}
     return "\n\n".join(
         text if thread_id is None else f'<thread id="{thread_id}">\n{text}\n</thread>'
         for thread_id, rows in by_thread.items()

@@ -30,12 +30,14 @@ from smara.behavior.ledger import (
     TestEntry,
 )
 from smara.behavior.record import take
-from smara.behavior.scratchpad import LIMIT_BYTES, OpenFailure, Pad, PadFacts, RecentFile, Todo
+from smara.behavior.scratchpad import OpenFailure, Pad, PadFacts, RecentFile, Todo
 from smara.behavior.signals.registry import detect_all
 from smara.core.events import KINDS, HostEvent
 from tests.agent_events import ROOT, Script
 
-SMALL = 1_500_000
+LIMIT_BYTES = 50 * 1024 * 1024
+FACT_BYTES = 600_000
+"""An upper bound of the facts and short lists beside the ledgers."""
 TEXTS = st.one_of(
     st.text(max_size=200),
     st.sampled_from(["x" * 5_000, "日" * 3_000, "I was wrong about `a`. `b` is actually c. " * 50]),
@@ -116,6 +118,11 @@ def held(pad: Pad) -> int:
     return real_bytes(parts)
 
 
+def bound(pad: Pad) -> int:
+    """What the entries of a pad may take at the most."""
+    return FACT_BYTES + sum(len(each) * each.entry_bytes for each in pad.ledgers.values())
+
+
 def content(pad: Pad) -> dict[str, Any]:
     """Everything a pad holds, the entries in their order."""
     return {
@@ -127,12 +134,11 @@ def content(pad: Pad) -> dict[str, Any]:
 @settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(st.lists(EVENTS, max_size=60))
 def test_any_stream_of_events_stays_within_the_bound_and_says_so_truly(events):
-    pad = Pad(SMALL)
+    pad = Pad()
     for event in events:
         take(pad, event)
-        assert pad.held_bytes <= SMALL
-    assert held(pad) <= pad.held_bytes
-    again = Pad.load([pad.save().data], SMALL)
+    assert held(pad) <= bound(pad)
+    again = Pad.load([pad.save().data])
     assert content(again) == content(pad)
     list(detect_all([again]))
 
@@ -168,18 +174,14 @@ def test_what_changed_is_kept_instead_of_the_whole_and_comes_back_as_it_was():
             assert content(Pad.load(kept.parts)) == content(pad)
         if turn % 31 == 30:
             pad = Pad.load(kept.parts)  # another process goes on
-    assert pad.pairs.evicted > 0
+    assert len(pad.pairs) == pad.pairs.most
     assert kept.numbers.count(0) < len(kept.numbers) / 4
     assert sum(written) < len(written) * max(written) / 3
     assert sum(map(len, kept.parts[1:])) <= len(kept.parts[0])
 
 
 @settings(max_examples=60)
-@given(
-    st.lists(
-        st.one_of(st.integers(0, 30), st.sampled_from(["keep", "shrink", "find"])), max_size=120
-    )
-)
+@given(st.lists(st.one_of(st.integers(0, 30), st.sampled_from(["keep", "find"])), max_size=120))
 def test_a_large_ledger_that_was_kept_change_by_change_is_the_same_in_the_same_order(steps):
     ledger, other = Ledger(SearchEntry, LARGE), Ledger(SearchEntry, LARGE)
     ledger.most = 12  # full at once
@@ -188,8 +190,6 @@ def test_a_large_ledger_that_was_kept_change_by_change_is_the_same_in_the_same_o
             other.apply(*json.loads(json.dumps(ledger.changes())))
             ledger.mark_stored()
             assert list(other) == list(ledger)
-        elif step == "shrink":
-            ledger.shrink(0.5)
         elif step == "find":
             if (entry := ledger.find("k3")) is not None:
                 entry.answers["src/a.py"] = number
@@ -283,25 +283,14 @@ def test_a_very_long_session_of_ever_new_files_and_errors_stays_within_fifty_meg
         )
     for event in script.events:
         take(pad, event)
-    assert held(pad) <= pad.held_bytes <= LIMIT_BYTES
-    assert pad.pairs.evicted > 0
+    assert held(pad) <= bound(pad) <= LIMIT_BYTES
+    assert len(pad.pairs) == pad.pairs.most
     assert len(pad.files) <= pad.files.most
 
 
 def test_all_ledgers_full_are_within_the_limit():
     most = sum(each.entry_bytes * each.most for each in Pad().ledgers.values())
-    assert most < LIMIT_BYTES
-
-
-def test_making_room_takes_from_what_is_worth_least_first():
-    pad = Pad(SMALL)
-    for number in range(100):
-        pad.durations.count(f"command {number}", number)
-        pad.corrections.count(f"said {number}", number)
-    pad.limit_bytes = pad.held_bytes - 1
-    pad.make_room()
-    assert len(pad.corrections) == pad.corrections.most
-    assert len(pad.durations) < 100
+    assert FACT_BYTES + most < LIMIT_BYTES
 
 
 def test_what_was_counted_again_outlasts_what_was_seen_once():

@@ -13,9 +13,7 @@ from tests.unit.codegraph.projects import SOURCES
 
 def rendered(facts: FileFacts) -> str:
     """Return facts one on a line, places counted from 0, the file itself as -1."""
-    lines = [
-        f"file {facts.language} lines={facts.lines} package={facts.package!r} doc={facts.doc!r}"
-    ]
+    lines = [f"file {facts.language} lines={facts.lines} package={facts.package!r}"]
     for place, each in enumerate(facts.definitions):
         span = f"{each.first_line}-{each.last_line}"
         lines.append(

@@ -59,14 +59,16 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         return None
     same = set.intersection(*(set(data.get("sources", ())) for data in seen.history))
     strengths = {path: total / max(total, seen.edit_sessions.get(path, total)) for path in same}
+    others = max(0, seen.edit_sessions.get(config, total) - total)
     coupled = sorted(
-        (path for path, strength in strengths.items() if strength >= _LEAST_STRENGTH),
+        (
+            path
+            for path, strength in strengths.items()
+            if strength >= _LEAST_STRENGTH
+            and is_lifted(strength, others, seen.all_sessions - total)
+        ),
         key=lambda p: (-strengths[p], p),
     )
-    others = max(0, seen.edit_sessions.get(config, total) - total)
-    coupled = [
-        path for path in coupled if is_lifted(strengths[path], others, seen.all_sessions - total)
-    ]
     if not coupled or len(coupled) > 2:
         return None
     trigger = coupled[0]

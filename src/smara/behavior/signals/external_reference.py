@@ -59,9 +59,7 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     What the page says is not repeated.
     """
     counted = Counter(module for data in seen.history for module in data.get("modules", ()))
-    if not counted:
-        return None
-    module, count = counted.most_common(1)[0]
+    module, count = next(iter(counted.most_common(1)), ("", 0))
     if count < SIGNAL.least_sessions:
         return None
     pages = tuple(dict.fromkeys(str(data.get("page") or data["url"]) for data in seen.history))

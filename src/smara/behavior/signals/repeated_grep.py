@@ -52,9 +52,8 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         not counted
         or len(answered) < SIGNAL.least_sessions
         or times < max(_LEAST_SEARCHES, len(seen.history) + 1)
+        or not CUES["searched name"].search(pattern)
     ):
-        return None
-    if not CUES["searched name"].search(pattern):
         return None
     (path, count), *others = counted.most_common(2)
     if count < len(answered) or (others and others[0][1] == count):

@@ -72,15 +72,12 @@ def _is_said_of_code(sentence: str, wrong: str, right: str) -> bool:
     Where no mistake is admitted it must be the sentence's first word, and both sides must name
     something.
     """
-    if (
-        CUES["hedged"].search(right)
-        or CUES["hedged"].search(wrong)
-        or any(right.count(mark) % 2 for mark in ("`", '"'))
-    ):
-        return False
-    if right.count("(") != right.count(")") or wrong.count("(") != wrong.count(")"):
-        return False  # the sentence was cut in the middle of something
-    if CUES["cut sentence"].search(right) or CUES["cut sentence"].search(wrong):
+    # What was cut in the middle of something says only half of it.
+    is_cut = any(right.count(mark) % 2 for mark in ("`", '"')) or any(
+        side.count("(") != side.count(")") or CUES["cut sentence"].search(side)
+        for side in (wrong, right)
+    )
+    if is_cut or CUES["hedged"].search(right) or CUES["hedged"].search(wrong):
         return False
     return bool(
         CUES["admitted"].search(sentence)

@@ -67,10 +67,10 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     orders = Counter(tuple(runs_of(data["steps"])) for data in seen.history if data.get("steps"))
     (runs, count), total = orders.most_common(1)[0], orders.total()
     own = own_runs(runs)
-    if all(map(CUES["by default"].match, own)) or seen.sessions < _LEAST_SHARE * seen.all_sessions:
-        return None
     if (
-        len(own) < 2
+        all(map(CUES["by default"].match, own))
+        or seen.sessions < _LEAST_SHARE * seen.all_sessions
+        or len(own) < 2
         or count < SIGNAL.least_sessions
         or count / total < _SAME_ORDER
         or any(map(CUES["one time"].search, runs))

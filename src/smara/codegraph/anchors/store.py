@@ -8,6 +8,7 @@ from typing import Any
 
 from smara.codegraph.anchors.models import Anchor, CodePlace, NewAnchor, Owner
 from smara.core.escape import from_storable, to_storable
+from smara.core.items import grouped
 from smara.database.database import PART, Row, Session, marks
 from smara.database.project_store import ProjectStore
 
@@ -31,10 +32,7 @@ class AnchorStore(ProjectStore):
             owner,
             some=list(dict.fromkeys(numbers)),
         )
-        anchors: dict[int, list[Anchor]] = {}
-        for owner_no, *row in rows:
-            anchors.setdefault(owner_no, []).append(_anchor(row))
-        return anchors
+        return grouped((owner_no, _anchor(row)) for owner_no, *row in rows)
 
     def owners_at(self, session: Session, owner: Owner, paths: Sequence[str] | None) -> list[int]:
         """Return who has an anchor in one of some files, or anywhere.
@@ -111,8 +109,9 @@ class AnchorStore(ProjectStore):
     def newest(self, session: Session, owner: Owner) -> int:
         """Return the highest number of a memory or an observation."""
         name = "memories" if owner == "memory" else "observations"
-        statement = f"SELECT coalesce(max(no), 0) FROM {name} WHERE project_no = :project"
-        return self.number(session, statement)
+        return self.number(
+            session, f"SELECT coalesce(max(no), 0) FROM {name} WHERE project_no = :project"
+        )
 
     def pending(
         self, session: Session, owner: Owner, above: int, below: int, limit: int

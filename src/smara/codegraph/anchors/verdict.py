@@ -17,6 +17,7 @@ from smara.codegraph.anchors.store import AnchorStore
 from smara.codegraph.git import GitFiles
 from smara.codegraph.index.files import content_hash as digest
 from smara.core.freshness import LITTLE_OF_A_FILE, AnchorVerdict, JudgedAnchor, Verdict
+from smara.core.items import grouped
 from smara.core.startup.record import dataclass
 from smara.database.database import Row, Session
 
@@ -250,9 +251,7 @@ class AnchorJudge:
         places = self._store.in_files(self._session, indexed, symbols) if indexed else []
         for path in {path for path in paths if self._states[path] == "read"}:
             places += self._disk.places(path)
-        here: dict[tuple[str, str], list[CodePlace]] = {}
-        for place in places:
-            here.setdefault((place.path, place.symbol), []).append(place)
+        here = grouped(((place.path, place.symbol), place) for place in places)
         judged, lost = [], []
         for anchor in anchors:
             there = here.get((anchor.path, anchor.symbol), ())

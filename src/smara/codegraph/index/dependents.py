@@ -7,7 +7,6 @@ keys contain a changed name are the ones whose edges are made again.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
@@ -23,6 +22,7 @@ from smara.codegraph.resolve.symbols import (
     Symbol,
     SymbolTable,
 )
+from smara.core.items import grouped
 from smara.core.startup.record import dataclass, field
 from smara.core.startup.regex import regex
 
@@ -232,25 +232,25 @@ Facts = dict[str, list[Any]]
 
 def _visible(outline: FileOutline) -> tuple[Facts, Facts, Facts]:
     """Return what others see of a file by name: definitions, imports, types."""
-    definitions: Facts = defaultdict(list)
-    imports: Facts = defaultdict(list)
-    fields: Facts = defaultdict(list)
-    qualnames = (*outline.qualnames, "")  # of the file itself, at -1
-    for place, name in enumerate(outline.names):
-        above = qualnames[outline.parents[place]]
-        definitions[name].append(
-            (outline.kinds[place], qualnames[place], outline.nos[place], above)
-        )
-    for each in outline.imports:
-        names = {each.alias, each.name, each.module.partition(".")[0]} - {""}
-        for name in {"*"} if each.name == "*" and not each.alias else names:
-            imports[name].append(each._replace(line=0, scope=-1))
+    names, qualnames = outline.names, (*outline.qualnames, "")  # of the file itself, at -1
+    above = [qualnames[parent] for parent in outline.parents]
+    definitions = zip(outline.kinds, outline.qualnames, outline.nos, above, strict=True)
+    imports = (
+        (name, each._replace(line=0, scope=-1))
+        for each in outline.imports
+        for name in (each.alias, each.name, each.module.partition(".")[0])
+        if name
+    )
     # Variables, fields and results stand under the name they are reached by.
-    for place, types in outline.fields.items():
-        for key, type_ in sorted(types.items()):
-            name = outline.names[place] if key == "()" and place >= 0 else key.removeprefix("self.")
-            fields[name].append((qualnames[place], type_))
-    return definitions, imports, fields
+    fields = (
+        (
+            names[place] if key == "()" and place >= 0 else key.removeprefix("self."),
+            (qualnames[place], type_),
+        )
+        for place, types in outline.fields.items()
+        for key, type_ in sorted(types.items())
+    )
+    return grouped(zip(names, definitions, strict=True)), grouped(imports), grouped(fields)
 
 
 def _bases(outline: FileOutline, other: FileOutline) -> dict[str, list[str]]:
@@ -258,12 +258,13 @@ def _bases(outline: FileOutline, other: FileOutline) -> dict[str, list[str]]:
 
     One that is new is found by its name.
     """
-    by_class: dict[str, list[str]] = defaultdict(list)
-    for place, texts in outline.bases.items():
-        qualname = outline.qualnames[place] if place >= 0 else ""
-        if not qualname or qualname in other.by_qualname:
-            by_class[qualname] += texts
-    return by_class
+    qualnames = (*outline.qualnames, "")  # of the file itself, at -1
+    return grouped(
+        (qualnames[place], text)
+        for place, texts in outline.bases.items()
+        for text in texts
+        if not qualnames[place] or qualnames[place] in other.by_qualname
+    )
 
 
 class FileEdges(NamedTuple):

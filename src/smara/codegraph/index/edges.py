@@ -22,6 +22,7 @@ from smara.codegraph.resolve.scip import INDEX_NAME, NamedLines, Precise, ScipIn
 from smara.codegraph.resolve.symbols import FileOutline, ProjectFiles, Symbol, unpack_outline
 from smara.codegraph.store import CodeStore, TreeRow
 from smara.core import log
+from smara.core.items import grouped
 from smara.core.startup.record import dataclass, field
 from smara.database.database import Session
 from smara.errors import InvalidInputError
@@ -124,11 +125,9 @@ class StoredTable:
                 self._cache.outlines[path] = (place[1], unpack_outline(path, no, bytes(data)))
 
     def named(self, names: Collection[str], limit: int) -> dict[str, list[Symbol]]:
-        found: dict[str, list[Symbol]] = {}
-        for row in self._store.named(self._session, self._tree_no, sorted(names), limit):
-            if row[2] is not None:
-                found.setdefault(row[4], []).append(Symbol(*row))
-        return found
+        rows = self._store.named(self._session, self._tree_no, sorted(names), limit)
+        symbols = map(Symbol._make, rows)
+        return grouped((each.name, each) for each in symbols if each.language is not None)
 
 
 _MANY = 40

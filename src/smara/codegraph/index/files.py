@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import posixpath
 import stat
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterator, Sequence
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from smara.codegraph.language import kind_of
 from smara.codegraph.models import SkipReason
+from smara.core.items import grouped
 from smara.core.paths import is_generated_folder, is_output_folder
 from smara.core.startup.record import dataclass, field
 from smara.core.startup.regex import re, regex
@@ -384,11 +386,8 @@ class FileWalk:
     def some(self, paths: Sequence[str]) -> WalkResult:
         """Return which of some paths a full walk would find."""
         walked = WalkResult()
-        by_folder: dict[str, set[str]] = {}
-        for path in paths:
-            folder, _, name = path.rpartition("/")
-            by_folder.setdefault(folder, set()).add(name)
-        for folder, names in by_folder.items():
+        for folder, inside in grouped(map(posixpath.split, paths)).items():
+            names = set(inside)
             if (rules := self._rules_down_to(folder)) is None:
                 walked.skipped["ignored"] += len(names)
                 continue

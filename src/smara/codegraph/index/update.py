@@ -18,7 +18,7 @@ from smara.codegraph import git
 from smara.codegraph.index.edges import EdgeBuilder
 from smara.codegraph.index.files import RULE_FILES
 from smara.codegraph.index.indexer import IndexTree, index, is_as_before, plan_of
-from smara.codegraph.index.workers import work_inline
+from smara.codegraph.index.workers import taken_apart, work_inline
 from smara.codegraph.index.writer import StoredFiles, Writer
 from smara.codegraph.models import IndexReport
 from smara.codegraph.store import VERSION, FileRow
@@ -26,6 +26,7 @@ from smara.core import log
 from smara.core.paths import is_generated_folder
 from smara.core.startup.record import dataclass, field
 from smara.errors import SmaraError
+from smara.secrets.redact import scan
 
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify
@@ -121,9 +122,6 @@ def update(tree: IndexTree, paths: Sequence[str | os.PathLike[str]]) -> IndexRep
 
 def get_ready(tree: IndexTree) -> None:
     """Load and compile what the first update needs."""
-    from smara.codegraph.index.workers import taken_apart
-    from smara.secrets.redact import scan
-
     store, row = tree.store, tree.row()
     scan(
         f"password = '{'x7Qp2mLk' * 2}'"

@@ -25,8 +25,10 @@ from smara.codegraph.language import kind_of, language_of
 from smara.codegraph.models import CodeChunk, FileFacts, FileKind, Language, SkipReason
 from smara.core import log
 from smara.core.escape import to_storable
+from smara.core.items import grouped
 from smara.core.paths import is_test_path
 from smara.core.startup.regex import re, regex
+from smara.secrets.redact import redact, scan
 
 _RACY_NS = 2_000_000_000
 _LOOKED_AT = 8_192
@@ -144,7 +146,7 @@ def taken_apart(
     if language is not None:
         from smara.codegraph.parse.extract import extract
 
-        facts = extract(path, text.encode("utf-8", "replace"), language)
+        facts = extract(path, text.replace("\0", " ").encode("utf-8", "replace"), language)
     safe_text, safe_facts, doc = _without_secrets(path, text, facts, has_text=has_text)
     ready: tuple[ReadyChunk, ...] = ()
     if has_text:
@@ -194,9 +196,6 @@ def _without_secrets(
     """Return the text and the facts without any secret, lines kept where they are; and what the
     file says of itself.
     """
-    from smara.secrets import redact
-    from smara.secrets.redact import scan
-
     doc = _first_line(path, text)
     # Where the text is not kept, what is kept of it is looked through alone.
     stored = [doc]
@@ -334,15 +333,15 @@ class Pool:
         """
         for worker in self._workers:
             worker.send(("table", (outlines, paths)))
-        mine: dict[Any, list[tuple[int, str, bytes]]] = {}
-        for no, path, uses in files:
-            reader = self._has_read.get(path)
-            mine.setdefault(reader, []).append(
-                (no, path, uses if reader not in self._workers else b"")
-            )
+        # What a worker has read it still has; it is not sent again.
+        readers = {path: each for path, each in self._has_read.items() if each in self._workers}
+        by_reader = grouped(
+            (readers.get(path), (no, path, b"" if path in readers else uses))
+            for no, path, uses in files
+        )
         batches = [
             (worker, part[start : start + _JOINED_AT_ONCE])
-            for worker, part in mine.items()
+            for worker, part in by_reader.items()
             for start in range(0, len(part), _JOINED_AT_ONCE)
         ]
         for _, _, done in self._run("join", batches):
@@ -355,9 +354,7 @@ class Pool:
 
         (worker, batch, answer), ``None`` for one that died.
         """
-        left: dict[Any, list[Any]] = {None: []}
-        for reader, batch in reversed(batches):
-            left.setdefault(reader if reader in self._workers else None, []).append(batch)
+        left = {None: [], **grouped(reversed(batches))}
         waiting: dict[_Worker, list[Any]] = {worker: [] for worker in self._workers}
 
         def give(worker: _Worker) -> None:

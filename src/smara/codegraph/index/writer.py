@@ -15,6 +15,7 @@ from smara.codegraph.language import tables
 from smara.codegraph.resolve.symbols import FileOutline, outline_of, pack_outline, unpack_outline
 from smara.codegraph.store import ChunkRow, CodeStore, FileRow, NodeRow, WriteBatch
 from smara.core.escape import to_storable
+from smara.core.items import grouped
 from smara.core.startup.record import dataclass, field
 from smara.database.database import Session
 from smara.database.fulltext import RecordTerms
@@ -30,7 +31,7 @@ class Numbers:
     """
 
     store: CodeStore
-    _free: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)
+    _free: dict[str, range] = field(default_factory=dict, init=False)
 
     def prepare(self, works: Sequence[FileRecord]) -> None:
         """Have enough numbers for whatever these files may need."""
@@ -40,18 +41,15 @@ class Numbers:
             "chunk": sum(len(work.chunks) for work in works),
         }
         for kind, count in needed.items():
-            first, end = self._free.get(kind, (0, 0))
-            if end - first < count:
+            if len(self._free.get(kind, ())) < count:
                 size = max(count, _BLOCK[kind])
                 start = self.store.reserve(kind, size)
-                self._free[kind] = (start, start + size)
+                self._free[kind] = range(start, start + size)
 
     def take(self, kind: str) -> int:
-        first, end = self._free[kind]
-        if first >= end:
-            raise AssertionError(f"no number of the kind {kind} was prepared")
-        self._free[kind] = (first + 1, end)
-        return first
+        """Take one of the numbers that were prepared."""
+        number, self._free[kind] = self._free[kind][0], self._free[kind][1:]
+        return number
 
 
 @dataclass(slots=True)
@@ -279,9 +277,9 @@ class Writer:
         ``node_nos`` is the file's.
         """
         terms = []
-        earlier: dict[tuple[str, str, str, str], list[ChunkRow]] = {}
-        for chunk in chunks:
-            earlier.setdefault((chunk.kind, chunk.name, chunk.prefix, chunk.text), []).append(chunk)
+        earlier = grouped(
+            ((chunk.kind, chunk.name, chunk.prefix, chunk.text), chunk) for chunk in chunks
+        )
         for ready in work.chunks:
             each = ready.chunk
             node_no = node_nos[each.definition]

@@ -63,16 +63,24 @@ class GoRules(LanguageRules):
         return None
 
     def beyond_file(self, outline: FileOutline, name: str) -> NameTarget | None:
-        folder = outline.path.rpartition("/")[0]
-        outlines = self._outlines(folder, outline.package, with_tests=True)
-        return self._name_of((each for each in outlines if each.path != outline.path), name)
+        others = (each for each in self._beside(outline) if each.path != outline.path)
+        return self._name_of(others, name)
 
     def scattered_member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
         qualname = f"{outline.qualnames[place]}.{name}"
+        return next(
+            (
+                NameTarget(each, each.by_qualname[qualname])
+                for each in self._beside(outline)
+                if qualname in each.by_qualname
+            ),
+            None,
+        )
+
+    def _beside(self, outline: FileOutline) -> list[FileOutline]:
+        """Return the files of a file's own package, with itself and its tests."""
         folder = outline.path.rpartition("/")[0]
-        outlines = self._outlines(folder, outline.package, with_tests=True)
-        members = (NameTarget(each, each.by_qualname.get(qualname, -1)) for each in outlines)
-        return next((member for member in members if member.place >= 0), None)
+        return self._outlines(folder, outline.package, with_tests=True)
 
     def _outlines(
         self, folder: str, package: str | None = None, *, with_tests: bool = False

@@ -160,12 +160,6 @@ def parts(
     A part ends at a blank line in its second half where there is one.
     """
     start = first
-    if (
-        last - first < most_lines
-        and last - first + sum(map(len, lines[first - 1 : last])) <= most_characters
-    ):
-        yield first, last
-        return
     while start <= last:
         end, size = start, len(lines[start - 1])
         while (

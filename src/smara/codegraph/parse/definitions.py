@@ -21,7 +21,7 @@ from smara.codegraph.parse.source import (
 from smara.core.extract import shorten
 from smara.core.paths import is_test_path
 from smara.core.startup.record import dataclass, field
-from smara.core.startup.regex import re, regex
+from smara.core.startup.regex import regex
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -57,7 +57,6 @@ _UNFINISHED = Definition(
     body_hash=b"",
 )
 _CASES = regex(rb"(?:it|test|describe|context|suite|specify|bench|fit|xit)(?:\.[\w.]+)?")
-_NO_DOC = regex(r"copyright|licen[cs]e|eslint|@ts-|-\*-|prettier|use strict", re.I)
 _TEST_MACROS = frozenset(
     {"TEST", "TEST_F", "TEST_P", "TYPED_TEST", "TEST_CASE", "SCENARIO", "BOOST_AUTO_TEST_CASE"}
 )
@@ -115,7 +114,6 @@ class DefinitionReader:
         self.source = source
         self.definitions: list[Definition] = []
         self.scopes = Scopes()
-        self.doc = ""
         self._open: list[_OpenDefinition] = []
         self._outer = outer_starts(source)
         self._in_test_file = is_test_path(source.path)
@@ -128,50 +126,33 @@ class DefinitionReader:
     def read(self) -> None:
         """Fill ``definitions`` and ``scopes``."""
         found = self.source.found
-        raws: list[tuple[int, int, int, Any]] = [
-            (node.start_byte, -node.end_byte, order, node)
-            for order, label in enumerate(_LABELS)
-            for node in found.get(label, ())
-        ]
-        raws.sort(key=itemgetter(0, 1, 2))
-        before = (-1, 0)
-        for start, negative_end, order, node in raws:
-            if (start, negative_end) == before:
-                continue
-            before = (start, negative_end)
+        # Of several labels of one span the first holds.
+        raws: dict[tuple[int, int], tuple[str, Node]] = {
+            (node.start_byte, -node.end_byte): (label, node)
+            for label in reversed(_LABELS)
+            for node in reversed(found.get(label, ()))
+        }
+        for (start, negative_end), (label, node) in sorted(raws.items(), key=itemgetter(0)):
             self._close(start)
-            if _LABELS[order] == _IMPLEMENTATION:
+            if label == _IMPLEMENTATION:
                 self._add_implementation(node, start, -negative_end)
             else:
-                self._add(_LABELS[order], node, start, -negative_end)
+                self._add(label, node, start, -negative_end)
         self._close(len(self.source.data) + 1)
         # Give methods that stand outside of their class the parent that may have come after them.
         for place, owner in self._late:
             parent = self._by_name.get(owner, -1)
             if 0 <= parent != place and place < len(self.definitions):
                 self.definitions[place] = self.definitions[place]._replace(parent=parent)
-        # Each definition gets the first line of the string that its body begins with, and the file
-        # its own.
+        # Each definition gets the first line of the string that its body begins with.
         source = self.source
         # In code that is half written a body may seem to begin several times; the first beginning
         # holds.
         for node in sorted(source.found.get("doc", ()), key=attrgetter("start_byte"), reverse=True):
-            place = self.scopes.at(node.start_byte)
-            line = first_doc_line(
-                source.text(node.start_byte, min(node.end_byte, node.start_byte + 4 * LONGEST_DOC))
-            )
-            if place >= 0:
+            if (place := self.scopes.at(node.start_byte)) >= 0:
+                end = min(node.end_byte, node.start_byte + 4 * LONGEST_DOC)
+                line = first_doc_line(source.text(node.start_byte, end))
                 self.definitions[place] = self.definitions[place]._replace(doc=line)
-            else:
-                self.doc = line
-        if (
-            not source.spec.has_docstrings
-            and source.comments
-            and not source.data[: source.comments[0][0]].strip()
-        ):
-            start, end = source.comments[0]
-            line = first_doc_line(source.text(start, min(end, start + 4 * LONGEST_DOC)))
-            self.doc = "" if _NO_DOC.search(line) else line
 
     def _close(self, offset: int) -> None:
         """Leave what ends before an offset."""

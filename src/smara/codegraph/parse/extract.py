@@ -27,7 +27,7 @@ from smara.codegraph.parse.references import (
     read_references,
     split_use,
 )
-from smara.codegraph.parse.source import SourceFile, body_hash, readable
+from smara.codegraph.parse.source import SourceFile, body_hash
 
 if TYPE_CHECKING:
     from tree_sitter import Language as Grammar
@@ -225,13 +225,12 @@ def _answers(reader: DefinitionReader, holder: Node, line: int, place: int) -> l
 LONGEST_STATEMENT = 65_536
 
 
-def extract(path: str, data: bytes, language: Language) -> FileFacts:
+def extract(path: str, text: bytes, language: Language) -> FileFacts:
     """Return a file's own facts, as far as it can be parsed.
 
-    Any bytes are taken: what is no proper code yields fewer facts and ``has_errors``, never an
-    error. Offsets are those of ``readable(data)``.
+    Any UTF-8 without NUL is taken: what is no proper code yields fewer facts and ``has_errors``,
+    never an error.
     """
-    text = readable(data)
     spec = languages()[language]
     root, is_whole = parse(language, spec.prepare(text) if spec.prepare else text)
     source = SourceFile.read(path, spec, text, found=captures(language, root))
@@ -254,7 +253,6 @@ def extract(path: str, data: bytes, language: Language) -> FileFacts:
         bindings=tuple(bindings),
         package=source.text(*packages[0]) if packages else "",
         has_errors=root.has_error or not is_whole,
-        doc=reader.doc,
     )
 
 

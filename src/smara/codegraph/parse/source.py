@@ -7,7 +7,6 @@ small sample of line hashes by which two bodies are compared.
 
 from __future__ import annotations
 
-import codecs
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
@@ -121,32 +120,6 @@ def likeness(one: bytes, other: bytes) -> float:
     if not (smallest := sorted(first | second)[:SKETCH_HASHES]):
         return 1.0
     return sum(value in first and value in second for value in smallest) / len(smallest)
-
-
-_MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
-
-
-def readable(data: bytes) -> bytes:
-    """Decode a file to UTF-8 without byte order mark and NUL.
-
-    What is not UTF-8 is read as Latin-1, in which every byte is a character. The offsets of
-    definitions are those of the result.
-    """
-    for mark, encoding in _MARKS:
-        if data.startswith(mark):
-            data = data.decode(encoding, "replace").encode("utf-8", "replace")
-            break
-    if not data.isascii():
-        try:
-            data.decode("utf-8")
-        except UnicodeDecodeError:
-            data = data.decode("latin-1").encode("utf-8")
-    return data.replace(b"\0", b" ")
 
 
 @dataclass(slots=True)

@@ -299,8 +299,5 @@ def _add_references(walk: ReferenceWalk, facts: FileFacts, edges: EdgeSet) -> li
             holder = walk.value(scope, receiver)
             confidence = TYPED if holder is not None and holder.is_instance else CERTAIN
         for no in nos:
-            edges.path_of[no] = where.path
-            if (scope, no, kind, line) not in edges.edges:
-                edge = NewEdge(scope, no, kind, line, confidence=confidence)
-                edges.edges[scope, no, kind, line] = edge
+            edges.put(NewEdge(scope, no, kind, line, confidence=confidence), where.path)
     return left

@@ -196,14 +196,13 @@ class LanguageRules(ABC):
         """
         place = outline.top.get(name)
         imported = self.imports_of(outline)[0].get(name)
+        own = NameTarget(outline, place) if place is not None else None
         # ``const x = require("y")`` is a variable and an import, of which the import says more.
-        if place is not None and (imported is None or outline.kinds[place] != "constant"):
-            return NameTarget(outline, place)
-        if place is not None and imported is not None:
-            return self.imported(outline, imported) or NameTarget(outline, place)
+        if own is not None and (imported is None or outline.kinds[own.place] != "constant"):
+            return own
         if imported is not None:
             # ``from . import x`` in an ``__init__`` file means the module below it.
-            return self.imported(outline, imported) or self.submodule(outline, name)
+            return self.imported(outline, imported) or own or self.submodule(outline, name)
         if type_ := outline.fields.get(-1, {}).get(name):
             return self.instance(outline, type_)
         return (

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from smara.core.files import read_regular
+from smara.core.items import grouped
 from smara.core.startup.regex import regex
 from smara.errors import InvalidInputError
 
@@ -222,9 +223,7 @@ def _agrees(defined: Sequence[Occurrence], nodes: Sequence[NamedLines]) -> bool:
 
     Names that only one of them has say nothing.
     """
-    firsts: dict[str, list[int]] = {}
-    for node in nodes:
-        firsts.setdefault(node.name, []).append(node.first_line)
+    firsts = grouped((node.name, node.first_line) for node in nodes)
     shared = [each for each in defined if name_of(each.symbol) in firsts]
     # A name stands on the first line of its definition, or a few decorators later.
     apart = [

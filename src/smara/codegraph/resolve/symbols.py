@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import posixpath
 import zlib
-from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, cast
 from smara.codegraph.codec import NODE_KIND_NO
 from smara.codegraph.language import languages
 from smara.codegraph.models import NODE_KINDS, FileFacts, Import, Language, NodeKind
+from smara.core.items import grouped
 
 LARGEST_MANIFEST = 1 << 20
 T = TypeVar("T")
@@ -59,10 +59,7 @@ class ProjectFiles:
     @cached_property
     def by_name(self) -> dict[str, list[str]]:
         """Return paths by their last part."""
-        names: dict[str, list[str]] = {}
-        for path in sorted(self.paths):
-            names.setdefault(path.rpartition("/")[2], []).append(path)
-        return names
+        return grouped((path.rpartition("/")[2], path) for path in sorted(self.paths))
 
     def text(self, path: str) -> str | None:
         """Return the text of a manifest; ``None`` if very large or unreadable."""
@@ -192,10 +189,11 @@ class FileOutline:
 
 def outline_of(facts: FileFacts, file_no: int, nos: Sequence[int]) -> FileOutline:
     """Build the outline of a file from its numbered definitions."""
-    bases: dict[int, list[str]] = {}
-    for kind, name, receiver, _line, scope in facts.references:
-        if kind == "inherits":
-            bases.setdefault(scope, []).append(f"{receiver}.{name}" if receiver else name)
+    bases = grouped(
+        (scope, f"{receiver}.{name}" if receiver else name)
+        for kind, name, receiver, _line, scope in facts.references
+        if kind == "inherits"
+    )
     kinds = [definition.kind for definition in facts.definitions]
     fields: dict[int, dict[str, str]] = {}
     for name, type_, scope in facts.bindings:
@@ -307,17 +305,19 @@ class MemoryTable:
 
     def __init__(self, outlines: Iterable[FileOutline] = ()) -> None:
         self._outlines = {outline.path: outline for outline in outlines}
-        self._by_name: dict[str, list[tuple[FileOutline, int]]] | None = None
 
     def outline(self, path: str) -> FileOutline | None:
         return self._outlines.get(path)
 
+    @cached_property
+    def _by_name(self) -> dict[str, list[tuple[FileOutline, int]]]:
+        return grouped(
+            (name, (outline, place))
+            for outline in self._outlines.values()
+            for place, name in enumerate(outline.names)
+        )
+
     def named(self, names: Collection[str], limit: int) -> dict[str, list[Symbol]]:
-        if self._by_name is None:
-            self._by_name = defaultdict(list)
-            for outline in self._outlines.values():
-                for place, name in enumerate(outline.names):
-                    self._by_name[name].append((outline, place))
         return {
             name: [
                 Symbol(

@@ -15,6 +15,7 @@ from smara.actions.models import Command, CommandPart, Failure, TestRun
 from smara.actions.reports import read_test_run
 from smara.actions.tool_output import exit_code, exit_code_field, unwrap_json
 from smara.core.extract import one_line
+from smara.core.items import grouped
 from smara.core.startup.record import dataclass, field, replace
 from smara.core.tool_names import shell_line
 from smara.messages.models import plain
@@ -150,11 +151,13 @@ _QUIET = frozenset({"git", "revert", "commit"})
 
 def run_note(scene: Scene, runs: Sequence[Run]) -> Note | None:
     """Note successful or unfinished runs; tests set its kind."""
-    outcomes: dict[str, dict[str, None]] = {}
-    for run in runs:
-        outcomes.setdefault(run.shown, {})[outcome_words(run)] = None
+    outcomes = grouped((run.shown, outcome_words(run)) for run in runs)
     # Each command once, with the outcomes of all its runs: ``make check: ok``.
-    lines = [f"{shown}: {joined(words, 260)}" for shown, words in outcomes.items() if shown]
+    lines = [
+        f"{shown}: {joined(dict.fromkeys(words), 260)}"
+        for shown, words in outcomes.items()
+        if shown
+    ]
     if not lines:
         return None
     has_tests = any(run.tests is not None for run in runs)

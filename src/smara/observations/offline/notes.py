@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from smara.core.dates import find_days, local_time
 from smara.core.extract import one_line, read_cues
+from smara.core.items import grouped
 from smara.core.startup.record import dataclass, field
 from smara.core.startup.regex import re, regex
 from smara.observations.models import AgentMode, Category, Flavor, Note, Priority
@@ -156,10 +157,7 @@ class PathShortener:
 
 def by_folder(paths: Sequence[str], most: int = 14) -> str:
     """Group files by folder, in order: ``src/auth/: login.py, token.py; README.md``."""
-    groups: dict[str, list[str]] = {}
-    for path in list(dict.fromkeys(paths))[:most]:
-        folder, name = posixpath.split(path)
-        groups.setdefault(folder, []).append(name)
+    groups = grouped(map(posixpath.split, list(dict.fromkeys(paths))[:most]))
     pieces = [
         f"{folder.rstrip('/')}/{': ' if len(names) > 1 else ''}{', '.join(names)}"
         if folder

@@ -15,8 +15,8 @@ from smara.actions.commands import TELLING
 from smara.actions.models import Command
 from smara.actions.tool_output import REFUSAL
 from smara.core.dates import zone_of
+from smara.core.items import grouped
 from smara.core.startup.record import dataclass, field
-from smara.messages.models import Message
 from smara.observations.models import Note, ObservationDraft, ObserveRequest
 from smara.observations.offline.calls import (
     Looks,
@@ -249,9 +249,7 @@ class AgentWork:
     def finish(self) -> None:
         """End the last stretch, and write what still fails."""
         self.end_stretch()
-        for broken in self._broken.values():
-            self.notes.append(failure_note(self._scene, broken.runs[-1:]))
-        self._broken = {}
+        self.notes += [failure_note(self._scene, each.runs[-1:]) for each in self._broken.values()]
 
 
 _NOTES_ON = {"agent": agent_notes, "ask": ask_notes, "plan": plan_notes}
@@ -278,10 +276,8 @@ class OfflineObserver:
         earlier = KnownNotes(request.known)
         notes: list[Note] = []
         exchanges: list[Exchange] = []
-        threads: dict[str, list[Message]] = {}
-        for message in request.messages:  # sequence numbers count within a thread
-            threads.setdefault(message.thread_id, []).append(message)
-        for messages in threads.values():
+        threads = grouped((message.thread_id, message) for message in request.messages)
+        for messages in threads.values():  # sequence numbers count within a thread
             read_exchanges, folder = read(messages)
             exchanges += read_exchanges
             notes += _notes_of(request, read_exchanges, folder)

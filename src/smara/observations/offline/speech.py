@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from smara.actions.failures import failure_in
+from smara.core.items import grouped
 from smara.core.startup.record import dataclass
 from smara.core.startup.regex import re
 from smara.observations.models import Category, Note, Priority
@@ -158,11 +159,12 @@ def passages(pairs: Iterable[Pair]) -> dict[Act, list[Pair]]:
             before.append((act, words))
         else:
             groups.append([(act, words)])
-    found: dict[Act, list[Pair]] = {}
-    for group in groups:
-        acts = {act for act, _ in group}
-        found.setdefault(next(act for act in STRONGEST if act in acts), []).extend(group)
-    return found
+    return grouped(
+        (strongest, pair)
+        for group in groups
+        for strongest in [min((act for act, _ in group), key=STRONGEST.index)]
+        for pair in group
+    )
 
 
 _ACT_SHAPES: dict[Act, tuple[str, Category, Priority]] = {
@@ -217,9 +219,10 @@ class Person:
             else:
                 notes += self._of_message(words, question)
                 question = None
-        for file in exchange.attachments:
-            text = f"User attached: {file.text}"
-            notes.append(scene.note("low", "note", text, [file], inputs=["user"]))
+        notes += [
+            scene.note("low", "note", f"User attached: {file.text}", [file], inputs=["user"])
+            for file in exchange.attachments
+        ]
         return notes
 
     def _of_message(self, message: Utterance, question: Utterance | None) -> list[Note]:
