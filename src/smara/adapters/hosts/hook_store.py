@@ -142,13 +142,12 @@ def _tell(
 
 
 def _ask(moments: Moments, event: HostEvent, folder: str, is_later: bool) -> Injection | None:
-    hearer = session_of(event)
     if event.kind == "prompt":
         return moments.first_message(event.session_id, event.prompt, is_first=not is_later)
     known_texts = instructions_of(event.agent, event.cwd, folder)
     if event.kind in ("session_start", "subagent_start"):
         return moments.start(
-            hearer,
+            event.hearer,
             source=event.source or "startup",
             agent=event.agent,
             cwd=event.cwd,
@@ -156,21 +155,15 @@ def _ask(moments: Moments, event: HostEvent, folder: str, is_later: bool) -> Inj
         )
     given = dict(event.tool_input)
     if event.kind == "tool_pre":
-        return moments.before_tool(hearer, event.tool, given, known_texts=known_texts)
+        return moments.before_tool(event.hearer, event.tool, given, known_texts=known_texts)
     return moments.after_tool(
-        hearer,
+        event.hearer,
         event.tool,
         given,
         output=event.tool_output,
         error=event.error,
         known_texts=known_texts,
     )
-
-
-def session_of(event: HostEvent) -> str:
-    """Return the session that hears an answer: a sub-agent has its own."""
-    helper = event.subagent_id
-    return f"{event.session_id}/agent-{helper}"[:200] if helper else event.session_id
 
 
 def _hand_over(
@@ -181,7 +174,7 @@ def _hand_over(
         remember_start(folder, event.session_id, event.source, made_at=0.0)
     if injection is None or not injection.text.strip():
         return
-    facts, hearer = asdict(injection), session_of(event)
+    facts, hearer = asdict(injection), event.hearer
     if not injection.is_kept:
         source = event.source or "startup"
         note(folder, event.agent, hearer, source=source, cwd=event.cwd, injection=facts)

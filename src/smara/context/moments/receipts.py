@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from smara.context.models import (
@@ -424,15 +425,6 @@ def injection_of(plain: Mapping[str, Any]) -> Injection:
         ) from None
 
 
-def _hearer(event: HostEvent) -> str:
-    """Who was told: a helper of an agent has a context of its own, and is told apart from it."""
-    return (
-        f"{event.session_id}/agent-{event.subagent_id}"[:200]
-        if event.subagent_id
-        else event.session_id
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class UseDetector:
     """Looks whether what was told is used."""
@@ -444,7 +436,8 @@ class UseDetector:
     def heed(self, events: Sequence[HostEvent]) -> int:
         """Settle what events show; return how much was settled."""
         settled = 0
-        for session_id, group in groupby(sorted(events, key=_hearer), key=_hearer):
+        by_hearer = attrgetter("hearer")
+        for session_id, group in groupby(sorted(events, key=by_hearer), key=by_hearer):
             if not is_id(session_id):
                 continue
             waiting = self.store.ask(self.store.waiting, session_id)
