@@ -80,14 +80,6 @@ _PLACES = {name: place for place, name in enumerate(FIELDS)}
 _ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
 
 
-def in_order(record: Record) -> dict[str, Any]:
-    """The record with its fields in the order of beads."""
-    return {
-        name: record[name]
-        for name in sorted(record, key=lambda name: (_PLACES.get(name, len(FIELDS)), name))
-    }
-
-
 @dataclass(slots=True)
 class BeadsReport:
     """The result of importing a tracker.
@@ -231,8 +223,13 @@ def export_beads(memory: Memory, file: TextIO) -> int:
 
 
 def render(record: Record) -> str:
-    """Render a record as one line; equal records give equal lines."""
-    text = json.dumps(encodable(in_order(record)), ensure_ascii=False, separators=(",", ":"))
+    """Render a record as one line, in the order of beads.
+
+    Equal records give equal lines.
+    """
+    names = sorted(record, key=lambda name: (_PLACES.get(name, len(FIELDS)), name))
+    ordered = encodable({name: record[name] for name in names})
+    text = json.dumps(ordered, ensure_ascii=False, separators=(",", ":"))
     return text.translate(_ESCAPES)
 
 

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from smara.adapters.hook_output import emit
@@ -33,7 +34,15 @@ from smara.adapters.hosts.precompute import (
     store_of,
     write_absence,
 )
-from smara.adapters.hosts.session_log import SessionLog, claim_round, names_of, note, remember_start
+from smara.adapters.hosts.session_log import (
+    ROUND,
+    ROUND_SECONDS,
+    SessionLog,
+    leave_mark,
+    names_of,
+    note,
+    remember_start,
+)
 from smara.adapters.hosts.spool import names
 from smara.config import default_store, load_settings, store_exists
 from smara.core import log
@@ -226,11 +235,10 @@ def take_in(
         done = drain(memory, folder, seconds * patience(), clock=clock)
         left = until - clock() if seconds >= BACKGROUND_SECONDS else 0.0
         drafts = refresh(memory, folder, done, history_seconds=left)
-        if seconds >= BACKGROUND_SECONDS and not done.is_busy and claim_round(folder):
-            for name in {memory.project, *(project for project, _ in done.folders.values())}:
-                for _ in memory.in_project(name).worker.steps():
-                    if clock() >= until:
-                        break
+        is_patient = seconds >= BACKGROUND_SECONDS and not done.is_busy
+        if is_patient and leave_mark(folder, ROUND, ROUND_SECONDS):
+            projects = {memory.project, *(project for project, _ in done.folders.values())}
+            for _ in chain.from_iterable(memory.in_project(p).worker.steps() for p in projects):
                 if clock() >= until:
                     break
     # The stamp of the store is taken when nothing of ours changes it any more.

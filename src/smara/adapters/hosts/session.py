@@ -9,7 +9,6 @@ read transcripts, detect which injections reached the model, and end sessions.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Sequence
 
@@ -17,7 +16,7 @@ from smara.actions.intake import SILENT_SESSION_MS
 from smara.actions.models import Job, JobKind
 from smara.adapters.host_specs import TRANSCRIPTS, host_named
 from smara.adapters.importer import Importer, sniff
-from smara.adapters.lines import mapping_in, milliseconds
+from smara.adapters.lines import json_in, mapping_in, milliseconds
 from smara.adapters.replay import Learner
 from smara.core import log
 from smara.core.events import HostEvent
@@ -153,10 +152,7 @@ def blocks_in(path: str) -> list[tuple[int, str]]:
             for line in file:
                 if len(line) > _MOST_LINE or not any(mark in line for mark in _MARKS):
                     continue
-                try:
-                    record = mapping_in(json.loads(line))
-                except (ValueError, RecursionError):
-                    continue
+                record = mapping_in(json_in(line.decode("utf-8", "replace")))
                 at_ms = milliseconds(record.get("timestamp"))
                 # Only what a hook put there: anything else in the record may quote it.
                 texts = (each.injection(record) for each in TRANSCRIPTS.values() if each.injection)

@@ -11,7 +11,6 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from smara.adapters.blocks import base64_size, first_text, parts_of, words_of
@@ -406,14 +405,7 @@ def _time(row: Row, name: str) -> int | None:
     PostgreSQL has it twice. The column that knows its zone is right, unless it was added later and
     got the time of that day: then the two are further apart than any zone is from another.
     """
-    zoned, unzoned = _milliseconds(row.get(f"{name}Z")), _milliseconds(_column(row, name))
+    zoned, unzoned = milliseconds(row.get(f"{name}Z")), milliseconds(_column(row, name))
     if zoned is None or (unzoned is not None and abs(zoned - unzoned) > _WIDEST_ZONES_MS):
         return unzoned
     return zoned
-
-
-def _milliseconds(value: Any) -> int | None:
-    if isinstance(value, datetime):
-        moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-        return milliseconds(round(moment.timestamp() * 1000))
-    return milliseconds(value)

@@ -9,13 +9,12 @@ is required.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from smara.adapters.blocks import parts_of, text_parts, usage_of, words_of
-from smara.adapters.lines import JsonLine, list_in, mapping_in, milliseconds, text_in
+from smara.adapters.lines import JsonLine, json_in, list_in, mapping_in, milliseconds, text_in
 from smara.adapters.readers.transcript import Pending, Transcript
 from smara.adapters.records import Record, bounded_id, has_content, shorten_title
 from smara.core.memory_block import OPENING, without_memory_blocks
@@ -487,12 +486,7 @@ def program_kind(text: str) -> str | None:
 
 def _is_notice(text: str) -> bool:
     """Return True for an object that names a task of the program and its sort, and no more."""
-    if not (_NOTICE.match(text) and text.endswith("}")):
-        return False
-    try:
-        facts = mapping_in(json.loads(text))
-    except ValueError:
-        return False
+    facts = mapping_in(json_in(text)) if _NOTICE.match(text) else {}
     return bool(text_in(facts.get("task_type")) and text_in(facts.get("task_id")))
 
 
@@ -549,17 +543,15 @@ def compact_result(result: Any, parts: Sequence[Part]) -> tuple[dict[str, Any], 
         if len(message) <= _SHORT_CHARS:
             return {"message": message}, ()
         return {}, (Part("tool_result", message, name="message", call_id=call_id),)
-    outputs = []
-    for name in _OUTPUTS:
-        output = text_in(mapping_in(result).get(name))
-        if (
-            len(output) > _SHORT_CHARS
-            and not output.startswith("data:")
-            and output.strip() not in words
-            and " ".join(output.split()) not in " ".join(words.split())
-        ):
-            outputs.append(Part("tool_result", output, name=name, call_id=call_id))
-    return _facts(mapping_in(result), words), tuple(outputs)
+    outputs = tuple(
+        Part("tool_result", output, name=name, call_id=call_id)
+        for name in _OUTPUTS
+        if len(output := text_in(mapping_in(result).get(name))) > _SHORT_CHARS
+        and not output.startswith("data:")
+        and output.strip() not in words
+        and " ".join(output.split()) not in " ".join(words.split())
+    )
+    return _facts(mapping_in(result), words), outputs
 
 
 def _facts(result: Mapping[str, Any], words: str, depth: int = 0) -> dict[str, Any]:

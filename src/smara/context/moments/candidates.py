@@ -213,11 +213,11 @@ class MemoryFinder:
     def about_error(self, output: str) -> list[Tellable]:
         """Return described errors that stand in a text."""
         text = " ".join(output.split()).casefold()
-        found = []
-        for memory in self._newest(types_told_at("error"), 200):
-            error = " ".join(str(memory.data.get("error") or "").split()).casefold()
-            if len(error) >= _LEAST_ERROR and error in text:
-                found.append(memory)
+        errors = (
+            (memory, " ".join(str(memory.data.get("error") or "").split()).casefold())
+            for memory in self._newest(types_told_at("error"), 200)
+        )
+        found = (memory for memory, error in errors if len(error) >= _LEAST_ERROR and error in text)
         return self._sure(found)[:2]
 
     def answering(self, pattern: str) -> list[Tellable]:

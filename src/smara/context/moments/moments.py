@@ -283,13 +283,12 @@ class Moments(ReceiptKeeper):
         known_texts: Sequence[str],
     ) -> InjectionDraft | None:
         texts = InstructionTexts(known_texts)
-        new: list[InjectionLine] = []
-        for each in new_lines(lines, standing.old_keys, standing.heard_in(session_id)):
-            is_memory = each.item is not None and each.item.kind == "memory"
-            memory = self._finder.memories.find(each.item.id) if each.item and is_memory else None
-            if memory is None or not texts.say(memory):
-                new.append(each)
-        return make_draft(new, BUDGETS[point])
+        new = new_lines(lines, standing.old_keys, standing.heard_in(session_id))
+        ids = (each.item.id for each in new if each.item and each.item.kind == "memory")
+        memories = filter(None, map(self._finder.memories.find, ids))
+        read = {memory.id for memory in memories if texts.say(memory)}
+        unread = [each for each in new if each.item is None or each.item.id not in read]
+        return make_draft(unread, BUDGETS[point])
 
     def _say(
         self,
