@@ -16,7 +16,7 @@ from smara.actions.intake import SILENT_SESSION_MS
 from smara.actions.models import Job, JobKind
 from smara.adapters.host_specs import TRANSCRIPTS, host_named
 from smara.adapters.importer import Importer, sniff
-from smara.adapters.lines import json_in, mapping_in, milliseconds
+from smara.adapters.lines import given, json_in, mapping_in, milliseconds
 from smara.adapters.replay import Learner
 from smara.core import log
 from smara.core.events import HostEvent
@@ -101,9 +101,7 @@ def store_turns(memory: Memory, events: Sequence[HostEvent]) -> int:
 def _thread(event: HostEvent) -> NewThread:
     transcripts = host_named(event.agent).transcripts
     format = transcripts.format if transcripts is not None else event.agent
-    metadata = {"host": format, "told_by": "hooks"}
-    if event.cwd:
-        metadata["cwd"] = event.cwd
+    metadata = given(host=format, told_by="hooks", cwd=event.cwd)
     if event.subagent_id:
         return NewThread(
             f"{event.session_id}/agent-{event.subagent_id}"[:500],
@@ -131,11 +129,11 @@ def jobs_of(events: Sequence[HostEvent], has_transcript: Callable[[str], bool]) 
         # Only its last event names a sub-agent's file; a database has a session for each.
         is_own = has_own and (has_many or event.kind == "subagent_stop") and event.subagent_id
         key = f"{session_id}/agent-{event.subagent_id}"[:500] if is_own else session_id
-        facts = {"path": event.transcript_path}
-        if has_many:
-            facts["only"] = event.subagent_id or session_id
+        only = {"only": event.subagent_id or session_id} if has_many else {}
         next_at = at_ms if event.kind in _READ_NOW else (at_ms // READ_EVERY_MS + 1) * READ_EVERY_MS
-        jobs["transcript", key] = Job("transcript", key, facts, due_at=next_at)
+        jobs["transcript", key] = Job(
+            "transcript", key, {"path": event.transcript_path, **only}, due_at=next_at
+        )
     return list(jobs.values())
 
 

@@ -111,8 +111,7 @@ def _read(blocks: list[Any]) -> Content:
             skipped[kind] += 1
             continue
         parts += _parts(kind, block)
-        at = milliseconds(mapping_in(block).get("createdAt"))
-        if at is not None:
+        if (at := milliseconds(mapping_in(block).get("createdAt"))) is not None:
             times.append(at)
     return Content(tuple(parts), tuple(times), dict(skipped))
 
@@ -283,23 +282,19 @@ class Rows:
             "parts": len(content.parts),
             "characters": sum(len(part.text) for part in content.parts),
             **({} if given_role in _ROLES else {"role": given_role}),
+            **given(
+                type=version,
+                partTimes=list(content.times),
+                skipped=content.skipped,
+                metadata=content.metadata,
+            ),
         }
-        more = {
-            "type": version,
-            "partTimes": list(content.times),
-            "skipped": content.skipped,
-            "metadata": content.metadata,
-        }
-        about.update({name: value for name, value in more.items() if value})
-        metadata: dict[str, Any] = {"mastra": about}
-        if content.repairs:
-            metadata["repairs"] = list(content.repairs)
         message = NewMessage(
             role,
             content.parts,
             bounded_id(name),
             created_at=_time(row, "createdAt"),
-            metadata=metadata,
+            metadata=given(mastra=about, repairs=list(content.repairs)),
         )
         return MessageRow(name, bounded_id(thread_id), resource_id, message=message)
 

@@ -63,6 +63,8 @@ TOKEN_COUNTS = {
     "cache_read_input_tokens": "cache_read_tokens",
     "cache_creation_input_tokens": "cache_write_tokens",
 }
+# Fields of a record that the program wrote in the user's place, and the kind of its text.
+_MARKS = {"isMeta": "meta", "isVisibleInTranscriptOnly": "transcript_only"}
 _AROUND = ("sessionId", "cwd", "gitBranch", "version", "timestamp")
 
 _BOOKKEEPING = {
@@ -293,11 +295,13 @@ class ClaudeTranscript(Transcript):
             return
         if operation == "remove":
             # A prompt left the queue during a turn; without words, the newest of a person.
-            for waiting in reversed(self._queued):
-                is_meant = waiting.part.text == words if words else waiting.role == "user"
-                if is_meant and not waiting.is_due:
-                    waiting.is_due = True
-                    break
+            left = (
+                each
+                for each in reversed(self._queued)
+                if not each.is_due and (each.part.text == words if words else each.role == "user")
+            )
+            if (waiting := next(left, None)) is not None:
+                waiting.is_due = True
         kind = f"queue-operation/{operation}"
         yield self.count(entry, kind, "how the queue of prompts changed; no words")
 
@@ -424,12 +428,11 @@ class ClaudeTranscript(Transcript):
     def _settle_prompt(self, words: str) -> Iterator[Record]:
         """Count the queued copy of a prompt that has its record."""
         words = as_typed(words)
-        for position, waiting in enumerate(self._queued):
-            if as_typed(waiting.part.text) == words:
-                del self._queued[position]
-                kind = "queue-operation/enqueue"
-                yield self.count(waiting.entry, kind, "queued words, kept where they were sent")
-                return
+        copies = (each for each in self._queued if as_typed(each.part.text) == words)
+        if (waiting := next(copies, None)) is not None:
+            self._queued.remove(waiting)
+            kind = "queue-operation/enqueue"
+            yield self.count(waiting.entry, kind, "queued words, kept where they were sent")
 
     def _count_output(self, waiting: Pending, why: str) -> Record:
         reason = f"output of a running command, {why}"
@@ -516,10 +519,8 @@ def voice_of_user_record(
         return "system", "compaction_summary"
     if any(part.type == "tool_result" for part in parts):
         return ("user", None) if texts and program is None else ("tool", program)
-    if record.get("isMeta") is True:
-        return "system", program or "meta"
-    if record.get("isVisibleInTranscriptOnly") is True:
-        return "system", program or "transcript_only"
+    marks = (kind for mark, kind in _MARKS.items() if record.get(mark) is True)
+    program = program or next(marks, None)
     if program is not None:
         return "system", program
     if thread_kind == "compaction":

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -84,13 +86,12 @@ def read_sessions(
 
     No content makes it raise; only a file that cannot be opened does.
     """
-    number = 0
-    for session in _sessions(Path(path), progress, only):
-        for record in (
-            (session,) if isinstance(session, Counted) else _OpenCodeSession(session).records()
-        ):
-            number += 1
-            yield replace(record, line=number)
+    records = chain.from_iterable(
+        (session,) if isinstance(session, Counted) else _OpenCodeSession(session).records()
+        for session in _sessions(Path(path), progress, only)
+    )
+    for number, record in enumerate(records, 1):
+        yield replace(record, line=number)
 
 
 def _sessions(
@@ -122,10 +123,12 @@ def _sessions(
     elif info:
         yield StoredSession(info, map(_exported, document.entries))
     else:
-        for entry in document.entries:
-            if isinstance(entry, JsonLine):
-                entry = Counted(entry.line, "unknown", "not a session of OpenCode")
-            yield entry
+        yield from (
+            Counted(each.line, "unknown", "not a session of OpenCode")
+            if isinstance(each, JsonLine)
+            else each
+            for each in document.entries
+        )
 
 
 def _exported(entry: JsonLine | Counted) -> StoredMessage | Counted:
@@ -433,17 +436,19 @@ def _read_messages(
 ) -> Iterator[StoredMessage | Counted]:
     try:
         with _read_only(path) as connection:
-            parts: dict[str, list[Any]] = {}
+            parts = defaultdict[str, list[Any]](list)
             for row in connection.execute(_PARTS, [session_id]):
-                parts.setdefault(row["message_id"], []).append(
-                    _object(row["data"], {"id": row["id"]}, "part")
-                )
+                part = _object(row["data"], {"id": row["id"]}, "part")
+                parts[row["message_id"]].append(part)
             rows = connection.execute(_MESSAGES, [session_id]).fetchall()
             for row in rows:
                 about = {"id": row["id"], "created": row["time_created"]}
                 info = _object(row["data"], about, "message")
-                own = tuple(parts.get(row["id"], ()))
-                yield info if isinstance(info, Counted) else StoredMessage(info, own)
+                yield (
+                    info
+                    if isinstance(info, Counted)
+                    else StoredMessage(info, tuple(parts[row["id"]]))
+                )
             if rows or not connection.execute("PRAGMA table_info(session_message)").fetchone():
                 return
             for row in connection.execute(_SECOND_MESSAGES, [session_id]).fetchall():

@@ -282,20 +282,20 @@ class MemoryFinder:
         paths = [path for path in files if path]
         if cwd and root and os.path.abspath(cwd).startswith(root.rstrip("/") + "/"):
             paths.append(os.path.abspath(cwd))
-        near: dict[str, TypedMemory] = {}
-        if paths:
-            close = memories.for_files(paths, limit=most["near"], root=root)
-            near = {memory.id: memory for memory in close}
-        every: dict[str, TypedMemory] = {}
-        for page in (
-            near.values(),
-            memories.list(is_pinned=True, limit=most["pinned"]),
-            memories.list(is_verified=True, limit=most["confirmed"]),
-            memories.list(
-                is_verified=False, types=FOR_START, order="confidence", limit=most["facts"]
-            ),
-        ):
-            every.update((memory.id, memory) for memory in page)
+        close = memories.for_files(paths, limit=most["near"], root=root) if paths else []
+        near = {memory.id for memory in close}
+        every = {
+            memory.id: memory
+            for page in (
+                close,
+                memories.list(is_pinned=True, limit=most["pinned"]),
+                memories.list(is_verified=True, limit=most["confirmed"]),
+                memories.list(
+                    is_verified=False, types=FOR_START, order="confidence", limit=most["facts"]
+                ),
+            )
+            for memory in page
+        }
         every.update(
             (each.id, replace(each, is_verified=True, needs_review=False, stale_at=None))
             for each in map(memories.get, accepted)

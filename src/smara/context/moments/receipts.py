@@ -31,6 +31,7 @@ from smara.core.clock import Clock
 from smara.core.events import HostEvent
 from smara.core.ids import IdMaker
 from smara.core.scope import is_id, require_id
+from smara.core.validate import check_page
 from smara.database.database import Session
 from smara.errors import InvalidInputError, NotFoundError, SmaraError
 from smara.knowledge.memories import Memories
@@ -367,11 +368,7 @@ class ReceiptKeeper:
         Raises:
             InvalidInputError: If the limit or the offset is impossible.
         """
-        for name, value, least in (("limit", limit, 1), ("offset", offset, 0)):
-            if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**31:
-                raise InvalidInputError(
-                    f"{name} must be a whole number, at least {least}; got {value!r}.", field=name
-                )
+        check_page(limit, offset)
         return self._store.ask(self._store.list, session_id, limit, offset)
 
     def totals(self) -> ReceiptTotals:
