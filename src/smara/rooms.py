@@ -386,12 +386,12 @@ class Rooms:
     def moments(self) -> Moments:
         from smara.behavior.habits import Habits
         from smara.behavior.store import BehaviorStore
-        from smara.context.moments.moments import MomentParts, Moments, MomentSettings
-        from smara.context.moments.start import RecentRooms, RecentWork
+        from smara.context.moments.moments import MomentParts, Moments
+        from smara.context.moments.start import RecentWork
         from smara.context.moments.store import MomentStore
 
         behavior = BehaviorStore(self.database, self.scope)
-        recent = RecentRooms(
+        recent = RecentWork(
             lambda: self.threads,
             self.store,
             lambda: self.tasks,
@@ -407,7 +407,7 @@ class Rooms:
                 memories=lambda: self.memories,
                 behavior=lambda: self.behavior,
                 habits=lambda: Habits(behavior),
-                lately=lambda: RecentWork(recent),
+                lately=recent,
                 tasks=lambda: self.tasks,
                 commits=lambda: self.commits,
                 decisions=lambda: self.decisions,
@@ -416,7 +416,7 @@ class Rooms:
                 ),
                 root=self._code_root,
                 actor=self.project.actor,
-                settings=MomentSettings.of(self.settings),
+                settings=self.settings,
             )
         )
 

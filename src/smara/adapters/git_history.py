@@ -26,6 +26,7 @@ from smara.behavior.cues import CUES
 from smara.behavior.scratchpad import code, quote
 from smara.commits.lines import standing_shares
 from smara.commits.message import read_commit, subject_of
+from smara.commits.read import new_shas
 from smara.core.extract import word_set
 from smara.core.git import find_repository, git_text
 from smara.core.startup.record import dataclass, field, replace
@@ -119,7 +120,7 @@ class GitReport:
         return Counter(each.outcome for each in self.changes)
 
 
-PAGE = 2_000
+PAGE = 400
 _AT_ONCE = 200
 _DEADLINE_SECONDS = 60.0
 _LOG = ("log", "--no-color", "--no-ext-diff")
@@ -127,34 +128,22 @@ _NAMES_OF_FILES = (
     "--no-walk=unsorted", "--name-only", "--no-renames", "-z", "--relative", "--no-textconv",
 )  # fmt: skip
 _RECORD, _FIELD = "\x1e", "\x1f"
-
-
-def count_of(root: str, head: str, most: int) -> int:
-    """Return the number of commits to read, up to a limit."""
-    text = _git(root, "rev-list", "--no-merges", "--count", f"--max-count={most}", head)
-    return int(text) if text and text.strip().isdigit() else 0
+_MESSAGES = f"--format={_RECORD}%H{_FIELD}%ct{_FIELD}%ae{_FIELD}%B"
 
 
 def past_commits(
-    root: str, head: str, most: int, progress: Progress | None = None
+    root: str, shas: Sequence[str], progress: Progress | None = None
 ) -> Iterator[PastCommit]:
-    """The last commits that are no merges, the newest first."""
-    total = count_of(root, head, most) if progress else most
-    read = 0
-    while read < most:
-        page_size = min(PAGE, most - read)
-        format_ = f"--format={_RECORD}%H{_FIELD}%ct{_FIELD}%ae{_FIELD}%B"
-        some = (f"--skip={read}", f"--max-count={page_size}", head, "--")
-        text = _git(root, *_LOG, "--no-merges", "--no-notes", format_, *some)
-        records = [record.split(_FIELD, 3) for record in (text or "").split(_RECORD)[1:]]
+    """Yield commits with their messages, in the order given."""
+    for start in range(0, len(shas), PAGE):
+        some = shas[start : start + PAGE]
+        text = _git(root, *_LOG, "--no-walk=unsorted", "--no-notes", _MESSAGES, *some, "--")
+        records = (record.split(_FIELD, 3) for record in (text or "").split(_RECORD)[1:])
         page = [each for each in records if len(each) == 4 and each[1].isdigit()]
         for sha, at, author, message in page:
             yield PastCommit(sha, int(at) * 1000, author.strip().casefold(), message.strip())
-        read += len(page)
         if progress:
-            progress(min(read, total), max(total, 1))
-        if len(page) < page_size:
-            return
+            progress(start + len(some), len(shas))
 
 
 def files_of(root: str, shas: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -390,16 +379,18 @@ def find_candidates(
 ) -> list[CommitCandidate]:
     """Return what the last commits say, the newest first.
 
-    The report is told how many commits were read, and what was left out.
+    The report is told how many commits were read, whether these are all, and what was left out.
     """
-    commits = list(past_commits(report.root, head, most_commits, progress=progress))
+    shas = new_shas(report.root, most_commits + 1)
+    commits = list(past_commits(report.root, shas[:most_commits], progress))
     report.commits = len(commits)
+    report.is_all = len(shas) <= most_commits
     newest = max((each.at_ms for each in commits), default=0)
     recent = [each for each in commits if newest - each.at_ms <= MOST_YEARS * _YEAR_MS]
     statements = _statements(recent)
     fixes = fixes_of(recent)
-    shas = [*(each.sha for each in statements), *(each.sha for each in fixes)]
-    files = files_of(report.root, list(dict.fromkeys(shas)))
+    speaking = dict.fromkeys(each.sha for some in (statements, fixes) for each in some)
+    files = files_of(report.root, list(speaking))
     present = Present(present_files(report.root, head))
     candidates = []
     shares = standing_shares(
@@ -515,9 +506,6 @@ def import_history(
         )
     report = GitReport(folder, is_dry_run)
     candidates = find_candidates(report, head, most_commits, progress=progress)
-    report.is_all = (
-        report.commits < most_commits or count_of(folder, head, most_commits + 1) <= most_commits
-    )
     report.cut = len(candidates[limit:])
     index = CommitIndex(all_memories(memory, SOURCE))
     mine = (_git(folder, "config", "--get", "user.email") or "").strip().casefold()

@@ -106,8 +106,7 @@ def head(path: Path, lines: int = HEAD_LINES) -> Iterator[dict[str, Any]]:
     An unreadable file yields nothing.
     """
     try:
-        for line in islice(read_lines(path), lines):
-            entry = decode(line)
+        for entry in map(decode, islice(read_lines(path), lines)):
             if isinstance(entry, JsonLine):
                 yield entry.value
     except SmaraError:

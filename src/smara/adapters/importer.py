@@ -142,8 +142,7 @@ def import_order(paths: Iterable[str | os.PathLike[str]]) -> list[str | os.PathL
 
 
 def _first_objects(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
-    for line in islice(read_lines(path), _LINES_LOOKED_AT):
-        entry = decode(line)
+    for entry in map(decode, islice(read_lines(path), _LINES_LOOKED_AT)):
         if isinstance(entry, JsonLine):
             yield entry.value
 

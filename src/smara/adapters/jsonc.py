@@ -121,22 +121,20 @@ def _behind_gap(text: str, at: int) -> int:
     return gap.end() if gap else at
 
 
-def parse(text: str) -> Any:
-    """Parse JSON with comments; an empty text is an empty object."""
-    return read(text).value
-
-
 def read_object(path: str) -> dict[str, Any]:
     """Return the object in a file; empty if it cannot be read."""
     try:
-        content = parse(read_regular(path).decode())
+        content = read(read_regular(path).decode()).value
     except (OSError, ValueError, SmaraError):
         return {}
     return content if isinstance(content, dict) else {}
 
 
 def read(text: str) -> JsoncNode:
-    """The value of a text and where everything in it stands."""
+    """The value of a text and where everything in it stands.
+
+    An empty text is an empty object.
+    """
     if not text.strip(_SPACE):
         return JsoncNode(len(text), len(text), {})
     reader = _JsoncReader(text)

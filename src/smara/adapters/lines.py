@@ -265,12 +265,7 @@ def decode(line: FileLine) -> JsonLine | Counted:
     """The object in a line, or why there is none."""
     if line.problem:
         return Counted(line.number, "unreadable", line.problem)
-    repairs = []
-    try:
-        raw = line.data.decode("utf-8")
-    except UnicodeDecodeError:
-        raw = line.data.decode("utf-8", "replace")
-        repairs.append("invalid UTF-8 was replaced")
+    raw, repairs = _text_of(line.data)
     text = raw.strip(_PADDING)
     if not text and "\x00" in raw:
         return Counted(line.number, "broken", "only NUL bytes (the file was cut off by a crash)")
@@ -297,6 +292,13 @@ def decode(line: FileLine) -> JsonLine | Counted:
         detail = f"it is {names.get(type(value), 'a number')}"
         return Counted(line.number, "broken", "not a JSON object", detail=detail)
     return JsonLine(line.number, line.data, value, repairs=(*repairs, *more_repairs))
+
+
+def _text_of(data: bytes) -> tuple[str, list[str]]:
+    try:
+        return data.decode("utf-8"), []
+    except UnicodeDecodeError:
+        return data.decode("utf-8", "replace"), ["invalid UTF-8 was replaced"]
 
 
 def load_json(text: str) -> tuple[Any, list[str]]:
@@ -371,21 +373,22 @@ def given(before: Mapping[str, Any] | None = None, /, **facts: Any) -> dict[str,
 
 
 def milliseconds(value: Any) -> int | None:
-    """Return milliseconds since the epoch from a number or ISO 8601.
+    """Return milliseconds since the epoch from a time of any form.
+
+    A number, a datetime, or ISO 8601:
 
     1770841013366 → 1770841013366; "2026-02-11T20:16:53.366Z" → 1770841013366. Text
     without a zone is taken as UTC.
     """
-    if isinstance(value, str):
-        if value.isascii() and value.isdigit() and len(value) <= 15 and len(value) != 8:
-            value = int(value)
-        else:
-            try:
-                moment = datetime.fromisoformat(value.strip())
-                moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-                value = round(moment.timestamp() * 1000)
-            except (ValueError, OverflowError):
-                return None
+    try:
+        if isinstance(value, str):
+            is_number = value.isascii() and value.isdigit() and len(value) <= 15 and len(value) != 8
+            value = int(value) if is_number else datetime.fromisoformat(value.strip())
+        if isinstance(value, datetime):
+            moment = value if value.tzinfo else value.replace(tzinfo=UTC)
+            value = round(moment.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return int(value) if 0 <= value <= _LATEST_MS else None
@@ -452,12 +455,8 @@ def elements(
         return Document(
             [Counted(1, "unreadable" if problem else "blank", problem or "an empty file")]
         )
-    repairs: tuple[str, ...] = ()
-    try:
-        text = data.decode("utf-8").strip(_PADDING)
-    except UnicodeDecodeError:
-        text = data.decode("utf-8", "replace").strip(_PADDING)
-        repairs = ("invalid UTF-8 was replaced",)
+    raw, repairs = _text_of(data)
+    text = raw.strip(_PADDING)
     try:
         value, more_repairs = load_json(text)
     except (ValueError, RecursionError):

@@ -170,16 +170,20 @@ def _content_digest(message: NewMessage) -> bytes:
     if isinstance(message.content, str):
         return _digest(message.role, message.content)
     # A tool's name is left out: it is known only when the call has been read before.
-    pieces = (
-        (part.type, part.text, part.call_id or "", repr(part.arguments)) for part in message.content
+    return _digest(
+        message.role,
+        *(
+            piece
+            for part in message.content
+            for piece in (part.type, part.text, part.call_id or "", repr(part.arguments))
+        ),
     )
-    return _digest(message.role, *(piece for pieces_of_part in pieces for piece in pieces_of_part))
 
 
 def _digest(*pieces: str | bytes) -> bytes:
     """A hash of the pieces that also depends on where one ends and the next begins."""
-    framed: list[bytes] = []
-    for piece in pieces:
-        encoded = piece if isinstance(piece, bytes) else piece.encode("utf-8", "replace")
-        framed += (b"%d:" % len(encoded), encoded)
-    return hashlib.sha256(b"".join(framed)).digest()[:16]
+    encoded = (
+        piece if isinstance(piece, bytes) else piece.encode("utf-8", "replace") for piece in pieces
+    )
+    framed = b"".join(b"%d:%b" % (len(each), each) for each in encoded)
+    return hashlib.sha256(framed).digest()[:16]

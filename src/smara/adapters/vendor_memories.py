@@ -57,13 +57,13 @@ class NotesFolder:
 
 def _find_claude(here: Here) -> Iterator[NotesFolder]:
     home = Path(claude.HOME.path)
-    folders = []
-    for settings in (Path(here.root, ".claude"), home):
-        for name in _SETTINGS:
-            # The folder that the settings name instead, if they do.
-            place = text_in(mapping_in(read_object(settings / name)).get("autoMemoryDirectory"))
-            if place.startswith(("/", "~/")):
-                folders.append(Path(os.path.expanduser(place)))
+    # The folders that settings name instead, if they do.
+    named = (
+        text_in(mapping_in(read_object(settings / name)).get("autoMemoryDirectory"))
+        for settings in (Path(here.root, ".claude"), home)
+        for name in _SETTINGS
+    )
+    folders = [Path(os.path.expanduser(place)) for place in named if place.startswith(("/", "~/"))]
     roots = [here.root]
     repository = find_repository(here.root)
     if repository is not None and os.path.basename(repository.common_dir) == ".git":

@@ -94,6 +94,12 @@ class HostEvent:
             what = text.encode("utf-8", "surrogatepass")
         object.__setattr__(self, "key", event_key(self.session_id, self.kind, what))
 
+    @property
+    def hearer(self) -> str:
+        """The session that hears an answer: a sub-agent has its own."""
+        helper = self.subagent_id
+        return f"{self.session_id}/agent-{helper}"[:200] if helper else self.session_id
+
 
 def event_key(session_id: str, kind: str, what: str | bytes) -> str:
     """Return the key of an event by its id or bytes."""

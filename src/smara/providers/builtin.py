@@ -58,6 +58,9 @@ def as_messages(turn: Turn) -> list[NewMessage]:
     ]
 
 
+_NO_RESULT = Part("tool_result")
+
+
 def as_turns(messages: Iterable[Message]) -> Iterator[Turn]:
     """Yield the turns of messages in order."""
     for turn_id, group in groupby(
@@ -66,18 +69,18 @@ def as_turns(messages: Iterable[Message]) -> Iterator[Turn]:
         first, *rest = group
         parts = [(message.role, part) for message in (first, *rest) for part in message.parts]
         results = {part.call_id: part for _, part in parts if part.type == "tool_result"}
-        uses = []
-        for call in (part for _, part in parts if part.type == "tool_call"):
-            result = results.get(call.call_id)
-            uses.append(
-                ToolUse(
-                    call.name or "tool",
-                    call.arguments if isinstance(call.arguments, dict) else {},
-                    result.text if result is not None else "",
-                    is_error=result is not None and result.is_error,
-                    call_id=call.call_id,
-                )
+        uses = tuple(
+            ToolUse(
+                call.name or "tool",
+                call.arguments if isinstance(call.arguments, dict) else {},
+                result.text,
+                is_error=result.is_error,
+                call_id=call.call_id,
             )
+            for _, call in parts
+            if call.type == "tool_call"
+            for result in (results.get(call.call_id, _NO_RESULT),)
+        )
         texts = {
             role: "\n".join(part.text for who, part in parts if (who, part.type) == (role, "text"))
             for role in ("user", "assistant")
@@ -88,7 +91,7 @@ def as_turns(messages: Iterable[Message]) -> Iterator[Turn]:
             input=texts["user"],
             output=texts["assistant"],
             input_source=source if isinstance(source, str) else None,
-            tool_uses=tuple(uses),
+            tool_uses=uses,
             thinking="\n".join(part.text for _, part in parts if part.type == "reasoning"),
             timestamp=first.created_at,
         )

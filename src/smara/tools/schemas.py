@@ -62,13 +62,14 @@ def union_schema(tool: Tool) -> Json:
 
 def variant(tool: Tool, action: CatalogueAction) -> Json:
     """Return the schema of one action's arguments."""
-    properties: Json = {"action": {"const": action.name}}
-    for name in action.arguments:
-        default = {"default": action.defaults[name]} if name in action.defaults else {}
-        properties[name] = _argument(tool, name) | default
+    arguments = {
+        name: _argument(tool, name)
+        | ({"default": action.defaults[name]} if name in action.defaults else {})
+        for name in action.arguments
+    }
     return {
         "type": "object",
-        "properties": properties,
+        "properties": {"action": {"const": action.name}, **arguments},
         "required": ["action", *action.required],
         "additionalProperties": False,
     }
@@ -351,13 +352,9 @@ def _as_meant(schema: Mapping[str, Any], value: Any) -> Any:
 
 
 def _faults(tool: Tool, action: CatalogueAction, arguments: Mapping[str, Any]) -> dict[str, str]:
-    faults: dict[str, str] = {}
+    faults = {name: f"{name} is missing" for name in action.required if name not in arguments}
     for error in _checker(tool.name, action.name).iter_errors({"action": action.name, **arguments}):
-        if error.validator == "required":
-            for name in action.required:
-                if name not in arguments:
-                    faults[name] = f"{name} is missing"
-        elif error.absolute_path:
+        if error.absolute_path:
             name, *inside = error.absolute_path
             place = name + "".join(f"[{each}]" for each in inside)
             faults.setdefault(

@@ -239,8 +239,8 @@ def update_context(memory: Memory, arguments: Json, context: ToolContext) -> Jso
         "resource_id": None if is_thread else context.resource_id,
         "thread_id": context.thread_id if is_thread else None,
         "expected_version": arguments.get("expectedVersion"),
+        "actor": context.author,
     }
-    place["actor"] = context.author
     if "section" in arguments:
         page = memory.working.update(arguments["section"], arguments["content"], **place)
     else:

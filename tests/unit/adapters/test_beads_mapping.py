@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from smara.adapters.beads.issues import (
     unfold,
     with_residue,
 )
-from smara.adapters.beads.sync import FIELDS, in_order
+from smara.adapters.beads.sync import FIELDS, render
 from smara.tasks.models import NewTask, Task
 
 TIMES = {
@@ -407,4 +408,4 @@ def test_time_is_written_as_beads_does(milliseconds, text):
 
 def test_fields_are_written_in_the_order_of_beads_and_others_follow_by_name():
     shuffled = dict.fromkeys(["zz", "labels", "aa", *reversed(FIELDS)])
-    assert list(in_order(shuffled)) == [*FIELDS, "aa", "zz"]
+    assert list(json.loads(render(shuffled))) == [*FIELDS, "aa", "zz"]

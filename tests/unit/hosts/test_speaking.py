@@ -15,7 +15,7 @@ from smara.adapters.hook_output import emit, fit
 from smara.adapters.hosts import brief, reply
 from smara.adapters.hosts.hook_store import drain_in_background
 from smara.adapters.hosts.precompute import instructions_of
-from smara.adapters.hosts.session_log import MARKS, ROUND_SECONDS
+from smara.adapters.hosts.session_log import ROUND, ROUND_SECONDS, _path
 from smara.context.models import PrecomputedInjections
 from smara.core.tool_triggers import triggers_of
 from smara.memory import Memory
@@ -208,7 +208,7 @@ def test_what_a_worker_would_do_is_done_once_an_hour_by_whoever_drains(folder, t
 
     assert vectors("The cat sleeps on the sofa") == 1
     assert vectors("We deploy with docker") == 1
-    mark = Path(folder, MARKS, "round")
+    mark = Path(_path(folder, ROUND))
     os.utime(mark, (mark.stat().st_mtime - ROUND_SECONDS - 1,) * 2)
     assert vectors("Lunch is at noon") == 3
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, NamedTuple
 
-from smara.adapters.lines import list_in, mapping_in, milliseconds, text_in
+from smara.adapters.lines import given, list_in, mapping_in, milliseconds, text_in
 from smara.core.ids import key_of
 from smara.core.scope import is_id
 from smara.core.startup.regex import re, regex
@@ -204,8 +204,7 @@ def with_residue(record: Record, task: NewTask) -> NewTask:
     }
     filled_in = _FILLED_IN if task.status == "closed" else _FILLED_IN[:-1]
     silent = [name for name in dict.fromkeys((*plain, *filled_in)) if name not in record]
-    residue = {"fields": lost, "silent": silent, "sections": sections}
-    residue = {name: value for name, value in residue.items() if value}
+    residue = given(fields=lost, silent=silent, sections=sections)
     return replace(task, metadata={**task.metadata, KEY: residue}) if residue else task
 
 

@@ -36,6 +36,7 @@ from smara.adapters.lines import (
     JsonLine,
     bound_unpacking,
     decode,
+    given,
     list_in,
     mapping_in,
     milliseconds,
@@ -78,14 +79,6 @@ _PLACES = {name: place for place, name in enumerate(FIELDS)}
 
 # As Go writes JSON, which beads does: a tracker then differs only where something was changed.
 _ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
-
-
-def in_order(record: Record) -> dict[str, Any]:
-    """The record with its fields in the order of beads."""
-    return {
-        name: record[name]
-        for name in sorted(record, key=lambda name: (_PLACES.get(name, len(FIELDS)), name))
-    }
 
 
 @dataclass(slots=True)
@@ -137,9 +130,8 @@ def read_tracker(
     """
     issues: dict[str, tuple[int, Record]] = {}
     others: list[Record] = []
-    for line in read_lines(path):
+    for entry in map(decode, read_lines(path)):
         report.lines += 1
-        entry = decode(line)
         if not isinstance(entry, JsonLine):
             detail = f" ({entry.detail})" if entry.detail else ""
             report.unreadable.append((entry.line, entry.reason + detail))
@@ -231,8 +223,13 @@ def export_beads(memory: Memory, file: TextIO) -> int:
 
 
 def render(record: Record) -> str:
-    """Render a record as one line; equal records give equal lines."""
-    text = json.dumps(encodable(in_order(record)), ensure_ascii=False, separators=(",", ":"))
+    """Render a record as one line, in the order of beads.
+
+    Equal records give equal lines.
+    """
+    names = sorted(record, key=lambda name: (_PLACES.get(name, len(FIELDS)), name))
+    ordered = encodable({name: record[name] for name in names})
+    text = json.dumps(ordered, ensure_ascii=False, separators=(",", ":"))
     return text.translate(_ESCAPES)
 
 
@@ -269,10 +266,10 @@ def _write_issues(tasks: Iterable[Task]) -> list[tuple[Task, dict[str, Any]]]:
                 }
                 still.append({name: value for name, value in fields.items() if value is not None})
         # Beads counts the issues that each one needs, and is needed by, by ``blocks`` alone.
-        for change, given in (*((-1, each) for each in came), *((1, each) for each in still)):
-            if isinstance(given, dict) and given.get("type") == "blocks":
-                counts["dependency_count", str(given.get("issue_id"))] += change
-                counts["dependent_count", str(given.get("depends_on_id"))] += change
+        for change, each in (*((-1, each) for each in came), *((1, each) for each in still)):
+            if isinstance(each, dict) and each.get("type") == "blocks":
+                counts["dependency_count", str(each.get("issue_id"))] += change
+                counts["dependent_count", str(each.get("depends_on_id"))] += change
         if still != came:
             record["dependencies"] = still
         if not still and came:
@@ -445,14 +442,13 @@ class _BeadsImport:
         settled = self._settled
         for number, key in enumerate(keys, 1):
             task = with_residue(self._records[key], self._tasks[key])
-            notes = {
-                "seen": _fingerprint(self._lines[key]),
-                "apart": sorted(settled.apart.get(key, ())),
-                "implied": key in settled.implied or key in self._orphans,
-            }
             residue = {
                 **task.metadata.get(KEY, {}),
-                **{name: note for name, note in notes.items() if note},
+                **given(
+                    seen=_fingerprint(self._lines[key]),
+                    apart=sorted(settled.apart.get(key, ())),
+                    implied=key in settled.implied or key in self._orphans,
+                ),
             }
             here = self._here.get(key)
             others = here.edges - here.brought - self._gone if here else frozenset()

@@ -86,8 +86,8 @@ def _codes_in(path: str, calls: Collection[str], most: int) -> dict[str, int]:
             continue
         for named in _IDS.findall(line):
             call_id = named.decode("utf-8", "replace")
-            code = _code_in(line, call_id) if call_id in calls and call_id not in codes else None
-            if code is not None:
+            is_open = call_id in calls and call_id not in codes
+            if is_open and (code := _code_in(line, call_id)) is not None:
                 codes[call_id] = code
     return codes
 

@@ -51,10 +51,9 @@ def host_findings(
             ) as memory,
         ):
             contacts, jobs = memory.internals.intake.heard(), memory.internals.intake.jobs()
-    findings: list[Finding] = []
-    for host in hosts:
-        own = [each for each in contacts if each.agent == host.agent]
-        findings += _host_findings(host, own, root, now_ms=now_ms)
+    findings = [
+        finding for host in hosts for finding in _host_findings(host, contacts, root, now_ms=now_ms)
+    ]
     if any(host.is_set_up for host in hosts):
         path = shutil.which("smara")
         findings.append(
@@ -86,9 +85,10 @@ def host_findings(
 
 
 def _host_findings(
-    host: FoundHost, heard: Sequence[HostContact], root: str, now_ms: int
+    host: FoundHost, contacts: Sequence[HostContact], root: str, now_ms: int
 ) -> Iterator[Finding]:
     check = f"{host.agent} hooks"
+    heard = [each for each in contacts if each.agent == host.agent]
     if not host.is_set_up:
         yield Finding(
             check, "ok", f"{host.name} is here and not set up; `smara setup {host.agent}` does it."

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from smara.adapters.hook_output import emit
@@ -33,7 +34,15 @@ from smara.adapters.hosts.precompute import (
     store_of,
     write_absence,
 )
-from smara.adapters.hosts.session_log import SessionLog, claim_round, names_of, note, remember_start
+from smara.adapters.hosts.session_log import (
+    ROUND,
+    ROUND_SECONDS,
+    SessionLog,
+    leave_mark,
+    names_of,
+    note,
+    remember_start,
+)
 from smara.adapters.hosts.spool import names
 from smara.config import default_store, load_settings, store_exists
 from smara.core import log
@@ -142,13 +151,12 @@ def _tell(
 
 
 def _ask(moments: Moments, event: HostEvent, folder: str, is_later: bool) -> Injection | None:
-    hearer = session_of(event)
     if event.kind == "prompt":
         return moments.first_message(event.session_id, event.prompt, is_first=not is_later)
     known_texts = instructions_of(event.agent, event.cwd, folder)
     if event.kind in ("session_start", "subagent_start"):
         return moments.start(
-            hearer,
+            event.hearer,
             source=event.source or "startup",
             agent=event.agent,
             cwd=event.cwd,
@@ -156,21 +164,15 @@ def _ask(moments: Moments, event: HostEvent, folder: str, is_later: bool) -> Inj
         )
     given = dict(event.tool_input)
     if event.kind == "tool_pre":
-        return moments.before_tool(hearer, event.tool, given, known_texts=known_texts)
+        return moments.before_tool(event.hearer, event.tool, given, known_texts=known_texts)
     return moments.after_tool(
-        hearer,
+        event.hearer,
         event.tool,
         given,
         output=event.tool_output,
         error=event.error,
         known_texts=known_texts,
     )
-
-
-def session_of(event: HostEvent) -> str:
-    """Return the session that hears an answer: a sub-agent has its own."""
-    helper = event.subagent_id
-    return f"{event.session_id}/agent-{helper}"[:200] if helper else event.session_id
 
 
 def _hand_over(
@@ -181,7 +183,7 @@ def _hand_over(
         remember_start(folder, event.session_id, event.source, made_at=0.0)
     if injection is None or not injection.text.strip():
         return
-    facts, hearer = asdict(injection), session_of(event)
+    facts, hearer = asdict(injection), event.hearer
     if not injection.is_kept:
         source = event.source or "startup"
         note(folder, event.agent, hearer, source=source, cwd=event.cwd, injection=facts)
@@ -233,11 +235,10 @@ def take_in(
         done = drain(memory, folder, seconds * patience(), clock=clock)
         left = until - clock() if seconds >= BACKGROUND_SECONDS else 0.0
         drafts = refresh(memory, folder, done, history_seconds=left)
-        if seconds >= BACKGROUND_SECONDS and not done.is_busy and claim_round(folder):
-            for name in {memory.project, *(project for project, _ in done.folders.values())}:
-                for _ in memory.in_project(name).worker.steps():
-                    if clock() >= until:
-                        break
+        is_patient = seconds >= BACKGROUND_SECONDS and not done.is_busy
+        if is_patient and leave_mark(folder, ROUND, ROUND_SECONDS):
+            projects = {memory.project, *(project for project, _ in done.folders.values())}
+            for _ in chain.from_iterable(memory.in_project(p).worker.steps() for p in projects):
                 if clock() >= until:
                     break
     # The stamp of the store is taken when nothing of ours changes it any more.

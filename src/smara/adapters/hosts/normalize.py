@@ -17,7 +17,7 @@ from smara.adapters.hook_output import own_words
 from smara.adapters.host import Fields, Hooks
 from smara.adapters.host_specs import HOOKS
 from smara.adapters.host_specs.generic import GENERIC
-from smara.adapters.lines import milliseconds
+from smara.adapters.lines import json_in, milliseconds
 from smara.core.events import Agent, HostEvent, Kind, event_key
 from smara.core.tool_names import tool_arguments, tool_name
 
@@ -111,10 +111,12 @@ def _event(
     model = _first(payload, fields.model)
     if isinstance(model, Mapping):
         model = _text(model, ("id", "modelID", "display_name"))
+    # Of a host that names no session: the agent's work in a folder on one day.
+    unnamed = f"{agent}-{crc32(cwd.encode('utf-8', 'replace')):08x}-{at_ms // 86_400_000}"
     made = HostEvent(
         agent,
         kind,
-        session_id or unnamed_session(agent, cwd, at_ms),
+        session_id or unnamed,
         at_ms=at_ms,
         cwd=cwd,
         source=hooks.sources.get(source, source) if kind == "session_start" else source,
@@ -133,11 +135,6 @@ def _event(
     return made if made.tool_use_id else replace(made, key=_key(made, payload, fields))
 
 
-def unnamed_session(agent: str, cwd: str, at_ms: int) -> str:
-    """Return a session id for a host without: by agent, folder, day."""
-    return f"{agent}-{crc32(cwd.encode('utf-8', 'replace')):08x}-{at_ms // 86_400_000}"
-
-
 def _with_tool(made: HostEvent, event: str, payload: Mapping[str, Any], hooks: Hooks) -> HostEvent:
     fields = hooks.fields
     name = hooks.event_tools.get(event) or _text(payload, fields.tool)
@@ -146,10 +143,7 @@ def _with_tool(made: HostEvent, event: str, payload: Mapping[str, Any], hooks: H
     tool = tool_name(name)
     given = _first(payload, fields.tool_input)
     if isinstance(given, str):  # some hosts give arguments as JSON inside a text
-        try:
-            given = json.loads(given)
-        except (ValueError, RecursionError):
-            given = {"text": given}
+        given = json_in(given, otherwise={"text": given})
     if not isinstance(given, dict):
         given = {} if given is None else {"value": given}
     if event in hooks.event_tools:

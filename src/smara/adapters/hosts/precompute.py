@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from smara.adapters.host_specs import host_named
@@ -26,6 +26,7 @@ from smara.database.migrate import HEAD
 from smara.database.probe import MEMORIES, TASKS, Probe, has_changed, last_rows, open_probe
 from smara.environment import spool_folder
 from smara.errors import SmaraError
+from smara.knowledge.models import TypedMemory
 from smara.memory import Memory, open_memory
 from smara.secrets.redact import clean_id
 
@@ -79,14 +80,14 @@ def _draft(memory: Memory, cwd: str, files: Mapping[str, Sequence[str]]) -> Brie
     ]
     # A store that is no file cannot be probed: what is near to nothing is then known without it.
     subjects = memory.decisions.subjects() if not head["store"] else []
+    root, find = brief.root_of(cwd), cache(memory.memories.find)
     for agent, paths in files.items():
-        root = brief.root_of(cwd)
         ready = memory.moments.prepared(agent=agent, cwd=root, known_texts=texts_of(paths))
         if ready.has_arms:
             head["arms"] = memory.project
         if ready.most_said:
             watched.update(notes)
-        words[agent] = _words(ready, paths, partial(_cited, memory, root, {}))
+        words[agent] = _words(ready, paths, partial(_cited, find, root))
         words[agent]["subjects"] = subjects
         watched.update(key for tool in ready.tools for key in _triggers(tool))
     return BriefDraft(cwd, head, tuple(watched), words)
@@ -294,18 +295,13 @@ def _words(
 
 
 def _cited(
-    memory: Memory, root: str, known: dict[str, list[str]], injection: Injection | None
+    find: Callable[[str], TypedMemory | None], root: str, injection: Injection | None
 ) -> list[str]:
     """Return the files of the repository that cited memories are about."""
-    paths: dict[str, None] = {}
-    for item in injection.items if injection is not None else ():
-        if item.kind != "memory":
-            continue
-        if item.id not in known:
-            cited = memory.memories.find(item.id)
-            known[item.id] = [os.path.join(root, path) for path in cited.files] if cited else []
-        paths.update(dict.fromkeys(known[item.id]))
-    return list(paths)[:_MOST_FILES]
+    items = injection.items if injection is not None else ()
+    memories = filter(None, (find(item.id) for item in items if item.kind == "memory"))
+    paths = (os.path.join(root, path) for memory in memories for path in memory.files)
+    return list(dict.fromkeys(paths))[:_MOST_FILES]
 
 
 def _triggers(tool: ToolTrigger) -> Iterable[str]:

@@ -221,10 +221,7 @@ def _say(
     agent: str, event: str, payload: Mapping[str, Any], folder: str, chosen: list[dict[str, Any]]
 ) -> bytes:
     """Return the host's standard output for what was chosen."""
-    source = ""
-    if event in STARTS:
-        source = str(payload.get("source") or "startup")
-        source = SOURCES.get(source, source)
+    source = str(payload.get("source") or "startup") if event in STARTS else ""
     head = brief.head_of(folder, folder_of(payload))
     heard = chosen
     if head is not None and head["arms"]:
@@ -237,7 +234,7 @@ def _say(
             folder,
             agent,
             hearer_of(payload),
-            source=source,
+            source=SOURCES.get(source, source),
             cwd=folder_of(payload),
             injection=each,
             is_said=each in heard,

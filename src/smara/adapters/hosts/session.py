@@ -9,7 +9,6 @@ read transcripts, detect which injections reached the model, and end sessions.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Sequence
 
@@ -17,7 +16,7 @@ from smara.actions.intake import SILENT_SESSION_MS
 from smara.actions.models import Job, JobKind
 from smara.adapters.host_specs import TRANSCRIPTS, host_named
 from smara.adapters.importer import Importer, sniff
-from smara.adapters.lines import mapping_in, milliseconds
+from smara.adapters.lines import given, json_in, mapping_in, milliseconds
 from smara.adapters.replay import Learner
 from smara.core import log
 from smara.core.events import HostEvent
@@ -102,9 +101,7 @@ def store_turns(memory: Memory, events: Sequence[HostEvent]) -> int:
 def _thread(event: HostEvent) -> NewThread:
     transcripts = host_named(event.agent).transcripts
     format = transcripts.format if transcripts is not None else event.agent
-    metadata = {"host": format, "told_by": "hooks"}
-    if event.cwd:
-        metadata["cwd"] = event.cwd
+    metadata = given(host=format, told_by="hooks", cwd=event.cwd)
     if event.subagent_id:
         return NewThread(
             f"{event.session_id}/agent-{event.subagent_id}"[:500],
@@ -132,11 +129,11 @@ def jobs_of(events: Sequence[HostEvent], has_transcript: Callable[[str], bool]) 
         # Only its last event names a sub-agent's file; a database has a session for each.
         is_own = has_own and (has_many or event.kind == "subagent_stop") and event.subagent_id
         key = f"{session_id}/agent-{event.subagent_id}"[:500] if is_own else session_id
-        facts = {"path": event.transcript_path}
-        if has_many:
-            facts["only"] = event.subagent_id or session_id
+        only = {"only": event.subagent_id or session_id} if has_many else {}
         next_at = at_ms if event.kind in _READ_NOW else (at_ms // READ_EVERY_MS + 1) * READ_EVERY_MS
-        jobs["transcript", key] = Job("transcript", key, facts, due_at=next_at)
+        jobs["transcript", key] = Job(
+            "transcript", key, {"path": event.transcript_path, **only}, due_at=next_at
+        )
     return list(jobs.values())
 
 
@@ -153,10 +150,7 @@ def blocks_in(path: str) -> list[tuple[int, str]]:
             for line in file:
                 if len(line) > _MOST_LINE or not any(mark in line for mark in _MARKS):
                     continue
-                try:
-                    record = mapping_in(json.loads(line))
-                except (ValueError, RecursionError):
-                    continue
+                record = mapping_in(json_in(line.decode("utf-8", "replace")))
                 at_ms = milliseconds(record.get("timestamp"))
                 # Only what a hook put there: anything else in the record may quote it.
                 texts = (each.injection(record) for each in TRANSCRIPTS.values() if each.injection)

@@ -1,8 +1,8 @@
 """Record what a session was already given, in one file per session.
 
 The file lies beside the spool, so that a hook can check it without opening the store. Marks
-in the same folder say what was done before: `leave_mark` for a question that was answered,
-`claim_round` for the hourly maintenance.
+in the same folder say what was done before: a question that was answered, the hourly maintenance
+(`leave_mark`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import time
 from zlib import crc32
 
-from smara.adapters.hosts.spool import put
+from smara.adapters.hosts.spool import append, put
 from smara.core.files import make_private
 from smara.environment import variable
 
@@ -30,25 +30,8 @@ FORGETTING = ("compact", "clear")
 """Starts after which nothing of what was said is in the context any more."""
 EMPTIED = "emptied"
 """What a session began with whose context was compacted since."""
-ROUND_SECONDS = 3_600
-"""How often what a worker would do is done by whoever drains."""
-
-
-def claim_round(folder: str) -> bool:
-    """Claim this hour's maintenance; return False if it was done lately."""
-    path = os.path.join(folder, MARKS, "round")
-    try:
-        if time.time() - os.stat(path).st_mtime < ROUND_SECONDS:
-            return False
-    except OSError:
-        pass
-    try:
-        make_private(os.path.dirname(path))
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
-        os.utime(path)
-    except OSError:
-        return False
-    return True
+ROUND, ROUND_SECONDS = "round", 3_600
+"""The mark of what a worker would do, and how often it is done by a process that drains."""
 
 
 def leave_mark(folder: str, name: str, good_seconds: float | None = None) -> bool:
@@ -126,19 +109,10 @@ class SessionLog:
     @classmethod
     def add(cls, folder: str, session_id: str, point: str, names: Iterable[str]) -> None:
         """Add a line; if that fails, something may be said twice."""
-        line = (
-            "\t".join([point, *(name.replace("\t", " ").replace("\n", " ") for name in names)])
-            + "\n"
-        )
+        clean = (name.replace("\t", " ").replace("\n", " ") for name in names)
         try:
             make_private(os.path.join(folder, MARKS))
-            file = os.open(
-                _path(folder, session_id, LOG), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
-            )
-            try:
-                os.write(file, line.encode("utf-8", "replace"))
-            finally:
-                os.close(file)
+            append(_path(folder, session_id, LOG), "\t".join([point, *clean]) + "\n")
         except OSError:
             return
 

@@ -221,13 +221,11 @@ def refuse_tracked(changes: Sequence[SetupChange], root: str, agent: str) -> Non
 
 def undo_plan(targets: Sequence[SetupTarget], journal: SetupJournal) -> list[SetupChange]:
     """Plan the removal of everything that is ours."""
-    changes = []
-    for target in targets:
-        before = _read(target.path)
-        if before is not None:
-            base = _base(target, before, journal)
-            changes.append(SetupChange(target.path, before, base, base=base))
-    return changes
+    return [
+        SetupChange(target.path, before, base := _base(target, before, journal), base=base)
+        for target in targets
+        if (before := _read(target.path)) is not None
+    ]
 
 
 def apply(changes: Sequence[SetupChange], journal: SetupJournal) -> int:

@@ -104,9 +104,15 @@ def keep_bounded(folder: str, most: int = MOST_FILES) -> int:
         except OSError:
             continue
     if gone:
-        file = os.open(os.path.join(folder, "lost"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        try:
-            os.write(file, f"{time_ns() // 1_000_000}\t{gone}\n".encode())
-        finally:
-            os.close(file)
+        append(os.path.join(folder, "lost"), f"{time_ns() // 1_000_000}\t{gone}\n")
     return gone
+
+
+def append(path: str, line: str) -> None:
+    """Add a line to a private file.
+
+    In one write, so that no other process comes between.
+    """
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    with open(file, "ab", buffering=0) as stream:
+        stream.write(line.encode("utf-8", "replace"))

@@ -11,7 +11,6 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from smara.adapters.blocks import base64_size, first_text, parts_of, words_of
@@ -112,8 +111,7 @@ def _read(blocks: list[Any]) -> Content:
             skipped[kind] += 1
             continue
         parts += _parts(kind, block)
-        at = milliseconds(mapping_in(block).get("createdAt"))
-        if at is not None:
+        if (at := milliseconds(mapping_in(block).get("createdAt"))) is not None:
             times.append(at)
     return Content(tuple(parts), tuple(times), dict(skipped))
 
@@ -284,23 +282,19 @@ class Rows:
             "parts": len(content.parts),
             "characters": sum(len(part.text) for part in content.parts),
             **({} if given_role in _ROLES else {"role": given_role}),
+            **given(
+                type=version,
+                partTimes=list(content.times),
+                skipped=content.skipped,
+                metadata=content.metadata,
+            ),
         }
-        more = {
-            "type": version,
-            "partTimes": list(content.times),
-            "skipped": content.skipped,
-            "metadata": content.metadata,
-        }
-        about.update({name: value for name, value in more.items() if value})
-        metadata: dict[str, Any] = {"mastra": about}
-        if content.repairs:
-            metadata["repairs"] = list(content.repairs)
         message = NewMessage(
             role,
             content.parts,
             bounded_id(name),
             created_at=_time(row, "createdAt"),
-            metadata=metadata,
+            metadata=given(mastra=about, repairs=list(content.repairs)),
         )
         return MessageRow(name, bounded_id(thread_id), resource_id, message=message)
 
@@ -406,14 +400,7 @@ def _time(row: Row, name: str) -> int | None:
     PostgreSQL has it twice. The column that knows its zone is right, unless it was added later and
     got the time of that day: then the two are further apart than any zone is from another.
     """
-    zoned, unzoned = _milliseconds(row.get(f"{name}Z")), _milliseconds(_column(row, name))
+    zoned, unzoned = milliseconds(row.get(f"{name}Z")), milliseconds(_column(row, name))
     if zoned is None or (unzoned is not None and abs(zoned - unzoned) > _WIDEST_ZONES_MS):
         return unzoned
     return zoned
-
-
-def _milliseconds(value: Any) -> int | None:
-    if isinstance(value, datetime):
-        moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-        return milliseconds(round(moment.timestamp() * 1000))
-    return milliseconds(value)

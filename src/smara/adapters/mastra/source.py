@@ -183,13 +183,12 @@ class ServerSource(MastraSource):
         import psycopg
 
         try:
-            with self._connection.cursor(name="smara_import") as cursor:
+            with self._connection.cursor(
+                name="smara_import", row_factory=psycopg.rows.dict_row
+            ) as cursor:
                 cursor.itersize = _AT_ONCE
                 cursor.execute(statement)
-                names: list[str] = []
-                for row in cursor:
-                    names = names or [column.name for column in cursor.description]
-                    yield dict(zip(names, row, strict=True))
+                yield from cursor
         except psycopg.Error as error:
             raise Damaged(_message_of(error)) from None
 

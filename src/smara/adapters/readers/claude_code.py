@@ -9,13 +9,12 @@ is required.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from smara.adapters.blocks import parts_of, text_parts, usage_of, words_of
-from smara.adapters.lines import JsonLine, list_in, mapping_in, milliseconds, text_in
+from smara.adapters.lines import JsonLine, json_in, list_in, mapping_in, milliseconds, text_in
 from smara.adapters.readers.transcript import Pending, Transcript
 from smara.adapters.records import Record, bounded_id, has_content, shorten_title
 from smara.core.memory_block import OPENING, without_memory_blocks
@@ -64,6 +63,8 @@ TOKEN_COUNTS = {
     "cache_read_input_tokens": "cache_read_tokens",
     "cache_creation_input_tokens": "cache_write_tokens",
 }
+# Fields of a record that the program wrote in the user's place, and the kind of its text.
+_MARKS = {"isMeta": "meta", "isVisibleInTranscriptOnly": "transcript_only"}
 _AROUND = ("sessionId", "cwd", "gitBranch", "version", "timestamp")
 
 _BOOKKEEPING = {
@@ -294,11 +295,13 @@ class ClaudeTranscript(Transcript):
             return
         if operation == "remove":
             # A prompt left the queue during a turn; without words, the newest of a person.
-            for waiting in reversed(self._queued):
-                is_meant = waiting.part.text == words if words else waiting.role == "user"
-                if is_meant and not waiting.is_due:
-                    waiting.is_due = True
-                    break
+            left = (
+                each
+                for each in reversed(self._queued)
+                if not each.is_due and (each.part.text == words if words else each.role == "user")
+            )
+            if (waiting := next(left, None)) is not None:
+                waiting.is_due = True
         kind = f"queue-operation/{operation}"
         yield self.count(entry, kind, "how the queue of prompts changed; no words")
 
@@ -425,12 +428,11 @@ class ClaudeTranscript(Transcript):
     def _settle_prompt(self, words: str) -> Iterator[Record]:
         """Count the queued copy of a prompt that has its record."""
         words = as_typed(words)
-        for position, waiting in enumerate(self._queued):
-            if as_typed(waiting.part.text) == words:
-                del self._queued[position]
-                kind = "queue-operation/enqueue"
-                yield self.count(waiting.entry, kind, "queued words, kept where they were sent")
-                return
+        copies = (each for each in self._queued if as_typed(each.part.text) == words)
+        if (waiting := next(copies, None)) is not None:
+            self._queued.remove(waiting)
+            kind = "queue-operation/enqueue"
+            yield self.count(waiting.entry, kind, "queued words, kept where they were sent")
 
     def _count_output(self, waiting: Pending, why: str) -> Record:
         reason = f"output of a running command, {why}"
@@ -487,12 +489,7 @@ def program_kind(text: str) -> str | None:
 
 def _is_notice(text: str) -> bool:
     """Return True for an object that names a task of the program and its sort, and no more."""
-    if not (_NOTICE.match(text) and text.endswith("}")):
-        return False
-    try:
-        facts = mapping_in(json.loads(text))
-    except ValueError:
-        return False
+    facts = mapping_in(json_in(text)) if _NOTICE.match(text) else {}
     return bool(text_in(facts.get("task_type")) and text_in(facts.get("task_id")))
 
 
@@ -522,10 +519,8 @@ def voice_of_user_record(
         return "system", "compaction_summary"
     if any(part.type == "tool_result" for part in parts):
         return ("user", None) if texts and program is None else ("tool", program)
-    if record.get("isMeta") is True:
-        return "system", program or "meta"
-    if record.get("isVisibleInTranscriptOnly") is True:
-        return "system", program or "transcript_only"
+    marks = (kind for mark, kind in _MARKS.items() if record.get(mark) is True)
+    program = program or next(marks, None)
     if program is not None:
         return "system", program
     if thread_kind == "compaction":
@@ -549,17 +544,15 @@ def compact_result(result: Any, parts: Sequence[Part]) -> tuple[dict[str, Any], 
         if len(message) <= _SHORT_CHARS:
             return {"message": message}, ()
         return {}, (Part("tool_result", message, name="message", call_id=call_id),)
-    outputs = []
-    for name in _OUTPUTS:
-        output = text_in(mapping_in(result).get(name))
-        if (
-            len(output) > _SHORT_CHARS
-            and not output.startswith("data:")
-            and output.strip() not in words
-            and " ".join(output.split()) not in " ".join(words.split())
-        ):
-            outputs.append(Part("tool_result", output, name=name, call_id=call_id))
-    return _facts(mapping_in(result), words), tuple(outputs)
+    outputs = tuple(
+        Part("tool_result", output, name=name, call_id=call_id)
+        for name in _OUTPUTS
+        if len(output := text_in(mapping_in(result).get(name))) > _SHORT_CHARS
+        and not output.startswith("data:")
+        and output.strip() not in words
+        and " ".join(output.split()) not in " ".join(words.split())
+    )
+    return _facts(mapping_in(result), words), outputs
 
 
 def _facts(result: Mapping[str, Any], words: str, depth: int = 0) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from smara.actions.tool_output import host_exit_code
+from smara.actions.tool_output import exit_code_field, host_exit_code
 from smara.adapters.blocks import first_text, parts_of, read_arguments, text_parts, words_of
 from smara.adapters.lines import (
     Document,
@@ -177,7 +177,6 @@ class Rollout(Transcript):
         self._item_marks: set[bytes] = set()  # the texts and calls seen as items
         self._waiting: dict[bytes, Pending] = {}
         self._failed: Recent[bool] = Recent()
-        self._place = ""
         self._model = ""
         self._marks_turns = False
         self._readers: dict[str, Callable[[JsonLine, Mapping[str, Any]], Iterator[Record]]] = {
@@ -285,7 +284,7 @@ class Rollout(Transcript):
         reason = "describes the session again, or the one it was copied from"
         if not self.has_begun:
             self._begin(meta)
-            self._place = text_in(self.thread.metadata.get("cwd"))
+            self.place = text_in(self.thread.metadata.get("cwd"))
             reason = "describes the session"
         yield self.count(entry, "session_meta", reason)
 
@@ -299,7 +298,7 @@ class Rollout(Transcript):
         kind = _kind_of(entry, item)
         if kind == "turn_context":
             self._model = text_in(item.get("model")) or self._model
-            self._place = text_in(item.get("cwd")) or self._place
+            self.place = text_in(item.get("cwd")) or self.place
         yield self.count(
             entry, kind, _BOOKKEEPING.get(kind, "a record of the program without words")
         )
@@ -317,12 +316,12 @@ class Rollout(Transcript):
         yield from self._settle({words, *texts})
         if role == "user" and words.strip():
             self.suggest_title(words)
-        elif kind == "environment" and not self._place:
+        elif kind == "environment" and not self.place:
             # The first versions say it nowhere else.
-            self._place = text_in(self.thread.metadata.get("cwd")) or place_in(words)
-            if self._place:
+            self.place = text_in(self.thread.metadata.get("cwd")) or place_in(words)
+            if self.place:
                 self.thread = replace(
-                    self.thread, metadata={**self.thread.metadata, "cwd": self._place}
+                    self.thread, metadata={**self.thread.metadata, "cwd": self.place}
                 )
         yield self._keep(
             entry,
@@ -334,11 +333,11 @@ class Rollout(Transcript):
             model=self._model if role == "assistant" else None,
         )
 
-    def suggest_title(self, words: str) -> None:
+    def suggest_title(self, words: str, *, is_given: bool = False) -> None:
         """Name the thread by its first prompt, below an editor's context."""
         if words.lstrip().startswith(_EDITOR_CONTEXT):
             words = words.partition(_EDITOR_REQUEST)[2] or words
-        super().suggest_title(words)
+        super().suggest_title(words, is_given=is_given)
 
     def _read_agent_message(self, entry: JsonLine, item: Mapping[str, Any]) -> Iterator[Record]:
         content = item.get("content")
@@ -528,8 +527,6 @@ class Rollout(Transcript):
         is_copied = self._is_fork and (
             self.at is not None and began is not None and self.at - began <= _COPIED_WITHIN_MS
         )
-        if self._place and self._place != thread.metadata.get("cwd"):
-            metadata["cwd"] = self._place
         return self.keep(
             entry,
             role,
@@ -584,9 +581,7 @@ def output_of(given: Any) -> Output:
             for name in ("exit_code", "duration_seconds")
             if isinstance(about.get(name), int | float)
         }
-        code = about.get("exit_code")
-        has_failed = isinstance(code, int) and not isinstance(code, bool) and code != 0
-        return Output(wrapped["output"], has_failed, facts)
+        return Output(wrapped["output"], bool(exit_code_field(about)), facts)
     code = host_exit_code(given)
     return Output(given) if code is None else Output(given, code != 0, {"exit_code": code})
 

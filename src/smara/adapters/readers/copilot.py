@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from smara.actions.tool_output import failure_in
+from smara.actions.tool_output import exit_code_field, failure_in
 from smara.adapters.blocks import first_text, parts_of, text_parts
 from smara.adapters.lines import JsonLine, given, list_in, mapping_in, milliseconds, text_in
 from smara.adapters.readers.transcript import Transcript
-from smara.adapters.records import Record, bounded_id, has_content, shorten_title
+from smara.adapters.records import Record, bounded_id, has_content
 from smara.core.memory_block import without_memory_blocks
 from smara.core.startup.regex import regex
 from smara.messages.models import NewThread, Part, Role
@@ -61,8 +61,7 @@ class _CopilotSession(Transcript):
                     self._begin(data)
                 yield self.count(entry, kind, "describes the session")
             case "session.title_changed":
-                if title := shorten_title(text_in(data.get("title"))):
-                    self.thread = replace(self.thread, title=title)
+                self.suggest_title(text_in(data.get("title")), is_given=True)
                 yield self.count(entry, kind, "the title of the session", self.thread)
             case "user.message":
                 yield self._prompt(entry, data)
@@ -150,19 +149,16 @@ class _CopilotSession(Transcript):
         result, error = mapping_in(data.get("result")), mapping_in(data.get("error"))
         words = text_in(result.get("content")) or text_in(error.get("message"))
         text = _GUIDANCE.sub("", without_memory_blocks(words))
-        code = mapping_in(data.get("shellExecution")).get("exitCode")
-        has_code = isinstance(code, int) and not isinstance(code, bool)
+        code = exit_code_field(mapping_in(data.get("shellExecution")))
         part = Part(
             "tool_result",
             text,
             name=self.tool_names.get(call_id),
             call_id=call_id or None,
-            is_error=data.get("success") is False
-            or (has_code and code != 0)
-            or failure_in(text) is not None,
+            is_error=data.get("success") is False or bool(code) or failure_in(text) is not None,
         )
         return self._keep(
-            entry, "tool", (part,), tool_result={"exit_code": code} if has_code else {}
+            entry, "tool", (part,), tool_result={} if code is None else {"exit_code": code}
         )
 
     def _keep(

@@ -29,7 +29,7 @@ from smara.adapters.lines import (
     text_in,
 )
 from smara.adapters.readers.transcript import Transcript
-from smara.adapters.records import Counted, Record, bounded_id, has_content, shorten_title
+from smara.adapters.records import Counted, Record, bounded_id, has_content
 from smara.messages.models import NewThread, Part, Role
 
 _MOST_BYTES = 4_000_000
@@ -141,9 +141,7 @@ class _Chat(Transcript):
                 created_at=milliseconds(about.get("startTime")),
             )
             self.at = self.thread.created_at
-        summary = text_in(about.get("summary"))
-        if summary.strip():
-            self.thread = replace(self.thread, title=shorten_title(summary))
+        self.suggest_title(text_in(about.get("summary")), is_given=True)
 
     def _facts(self, about: Mapping[str, Any]) -> dict[str, Any]:
         return given(host=self.host, cwd=self._root, project_hash=text_in(about.get("projectHash")))
@@ -297,9 +295,11 @@ class _Chat(Transcript):
 
 def _voice(words: str) -> tuple[Role, str | None]:
     stripped = words.strip()
-    for opening, kind in _PROGRAM_OPENINGS:
-        if stripped.startswith(opening):
-            return "system", kind
+    program = next(
+        (kind for opening, kind in _PROGRAM_OPENINGS if stripped.startswith(opening)), None
+    )
+    if program is not None:
+        return "system", program
     return "user", "command" if stripped.startswith("/") else None
 
 

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from smara.actions.tool_output import exit_code_field
 from smara.adapters.blocks import parts_of, usage_of, words_of
 from smara.adapters.lines import (
     JsonLine,
@@ -48,8 +51,6 @@ _NO_WORDS = {
     "model-switched": "a setting of the session",
 }
 _UNFINISHED = "still being written; import again later"
-_NO_STORE = "not a database of OpenCode, or a damaged one"
-_BROKEN_OFF = "the database cannot be read from here on"
 _PARTS = "SELECT id, message_id, data FROM part WHERE session_id = ? ORDER BY id"
 _MESSAGES = (
     "SELECT id, data, time_created FROM message WHERE session_id = ? ORDER BY time_created, id"
@@ -85,13 +86,12 @@ def read_sessions(
 
     No content makes it raise; only a file that cannot be opened does.
     """
-    number = 0
-    for session in _sessions(Path(path), progress, only):
-        for record in (
-            (session,) if isinstance(session, Counted) else _OpenCodeSession(session).records()
-        ):
-            number += 1
-            yield replace(record, line=number)
+    records = chain.from_iterable(
+        (session,) if isinstance(session, Counted) else _OpenCodeSession(session).records()
+        for session in _sessions(Path(path), progress, only)
+    )
+    for number, record in enumerate(records, 1):
+        yield replace(record, line=number)
 
 
 def _sessions(
@@ -100,7 +100,7 @@ def _sessions(
     if is_database(path):
         rows = session_rows(path)
         if rows is None:
-            yield Counted(1, "unreadable", _NO_STORE)
+            yield Counted(1, "unreadable", "not a database of OpenCode, or a damaged one")
             return
         chosen = [row for row in rows if only is None or row["id"] == only]
         for number, row in enumerate(chosen, 1):
@@ -123,10 +123,12 @@ def _sessions(
     elif info:
         yield StoredSession(info, map(_exported, document.entries))
     else:
-        for entry in document.entries:
-            if isinstance(entry, JsonLine):
-                entry = Counted(entry.line, "unknown", "not a session of OpenCode")
-            yield entry
+        yield from (
+            Counted(each.line, "unknown", "not a session of OpenCode")
+            if isinstance(each, JsonLine)
+            else each
+            for each in document.entries
+        )
 
 
 def _exported(entry: JsonLine | Counted) -> StoredMessage | Counted:
@@ -147,7 +149,6 @@ class _OpenCodeSession(Transcript):
         session_id = text_in(info.get("id")) or "unnamed"
         super().__init__(Path(session_id))
         self._messages = session.messages
-        self._place = ""
         parent = text_in(info.get("parentID"))
         self.thread = NewThread(
             bounded_id(session_id),
@@ -187,7 +188,7 @@ class _OpenCodeSession(Transcript):
         info = message.info
         time = mapping_in(info.get("time"))
         self.at = milliseconds(time.get("created", info.get("created"))) or self.at
-        self._place = text_in(mapping_in(info.get("path")).get("cwd"))
+        self.place = text_in(mapping_in(info.get("path")).get("cwd"))
         if info.get("role") == "user":
             yield from self._prompt(message)
             return
@@ -293,21 +294,24 @@ class _OpenCodeSession(Transcript):
             return
         self.at = milliseconds(time.get("end")) or self.at
         about = mapping_in(state.get("metadata"))
-        code = about.get("exit")
-        has_failed = status == "error" or (
-            isinstance(code, int) and not isinstance(code, bool) and code != 0
-        )
+        code = exit_code_field({"exit": about.get("exit")})
         text = without_memory_blocks(text_in(state.get("error" if status == "error" else "output")))
         files = (each for file in list_in(state.get("attachments")) for each in _file(file))
         facts = {
-            "exit_code": code if isinstance(code, int) else None,
+            "exit_code": code,
             "title": text_in(state.get("title"))[:200],
         }
         yield self._keep(
             f"{part_id}:result",
             "tool",
             (
-                Part("tool_result", text, name=name, call_id=call_id, is_error=has_failed),
+                Part(
+                    "tool_result",
+                    text,
+                    name=name,
+                    call_id=call_id,
+                    is_error=status == "error" or bool(code),
+                ),
                 *files,
             ),
             tool_result={key: fact for key, fact in facts.items() if fact not in (None, "")},
@@ -315,8 +319,6 @@ class _OpenCodeSession(Transcript):
         )
 
     def _keep(self, unit: str, role: Role, parts: tuple[Part, ...], **metadata: Any) -> Record:
-        if self._place and self._place != self.thread.metadata.get("cwd"):
-            metadata["cwd"] = self._place
         return self.keep(_ENTRY, role, parts, unit=unit or "unnamed", label="part", **metadata)
 
 
@@ -434,17 +436,19 @@ def _read_messages(
 ) -> Iterator[StoredMessage | Counted]:
     try:
         with _read_only(path) as connection:
-            parts: dict[str, list[Any]] = {}
+            parts = defaultdict[str, list[Any]](list)
             for row in connection.execute(_PARTS, [session_id]):
-                parts.setdefault(row["message_id"], []).append(
-                    _object(row["data"], {"id": row["id"]}, "part")
-                )
+                part = _object(row["data"], {"id": row["id"]}, "part")
+                parts[row["message_id"]].append(part)
             rows = connection.execute(_MESSAGES, [session_id]).fetchall()
             for row in rows:
                 about = {"id": row["id"], "created": row["time_created"]}
                 info = _object(row["data"], about, "message")
-                own = tuple(parts.get(row["id"], ()))
-                yield info if isinstance(info, Counted) else StoredMessage(info, own)
+                yield (
+                    info
+                    if isinstance(info, Counted)
+                    else StoredMessage(info, tuple(parts[row["id"]]))
+                )
             if rows or not connection.execute("PRAGMA table_info(session_message)").fetchone():
                 return
             for row in connection.execute(_SECOND_MESSAGES, [session_id]).fetchall():
@@ -452,7 +456,8 @@ def _read_messages(
                 message = _object(row["data"], about, "message")
                 yield message if isinstance(message, Counted) else _as_first(message)
     except sqlite3.Error:
-        yield Counted(1, "unreadable", _BROKEN_OFF, detail=session_id[:100])
+        reason = "the database cannot be read from here on"
+        yield Counted(1, "unreadable", reason, detail=session_id[:100])
 
 
 def _object(data: Any, around: dict[str, Any], kind: str) -> dict[str, Any] | Counted:

@@ -11,10 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from smara.actions.tool_output import exit_code_field
 from smara.adapters.blocks import parts_of, text_parts, usage_of
 from smara.adapters.lines import JsonLine, given, list_in, mapping_in, milliseconds, text_in
 from smara.adapters.readers.transcript import Transcript
-from smara.adapters.records import Record, bounded_id, has_content, shorten_title
+from smara.adapters.records import Record, bounded_id, has_content
 from smara.messages.models import NewThread, Part, Role
 
 _SILENT = {
@@ -55,8 +56,7 @@ class _PiSession(Transcript):
                     self._begin(value)
                 yield self.count(entry, kind, "describes the session")
             case "session_info":
-                if title := shorten_title(text_in(value.get("name"))):
-                    self.thread = replace(self.thread, title=title)
+                self.suggest_title(text_in(value.get("name")), is_given=True)
                 yield self.count(entry, kind, "the name of the session", self.thread)
             case "message":
                 yield from self._message(entry, mapping_in(value.get("message")))
@@ -105,16 +105,15 @@ class _PiSession(Transcript):
                 yield self._keep(entry, "tool", (result, *others))
             case "bashExecution":
                 # A command that the person ran: asked for by them, answered by the machine.
-                command, code = text_in(message.get("command")), message.get("exitCode")
-                has_failed = isinstance(code, int) and not isinstance(code, bool) and code != 0
+                command, code = text_in(message.get("command")), exit_code_field(message)
                 yield self._keep(entry, "user", text_parts(f"!{command}"), kind="shell_input")
                 output = text_in(message.get("output"))
                 yield self._keep(
                     entry,
                     "tool",
-                    (Part("tool_result", output, name="stdout", is_error=has_failed),),
+                    (Part("tool_result", output, name="stdout", is_error=bool(code)),),
                     suffix=":output",
-                    tool_result={"exit_code": code} if isinstance(code, int) else {},
+                    tool_result={} if code is None else {"exit_code": code},
                     kind="shell_output",
                 )
             case _ if role in _SUMMARIES:

@@ -82,8 +82,7 @@ def read_jsonl(
     thread goes to the thread named after the file.
     """
     reader = PlainReader(stem_of(path))
-    for line in read_lines(path, progress, max_line_bytes=max_line_bytes):
-        entry = decode(line)
+    for entry in map(decode, read_lines(path, progress, max_line_bytes=max_line_bytes)):
         yield entry if isinstance(entry, Counted) else reader.read(entry)
 
 
@@ -319,10 +318,9 @@ def read_conversations(
     if is_document(head_of(path)):
         yield from reader.read_document(path, progress)
         return
-    for line in read_lines(path, progress, max_line_bytes=max_line_bytes):
-        entry = decode(line)
+    for entry in map(decode, read_lines(path, progress, max_line_bytes=max_line_bytes)):
         yield from (
-            reader.read(entry, f"{reader.stem}-{line.number}")
+            reader.read(entry, f"{reader.stem}-{entry.line}")
             if isinstance(entry, JsonLine)
             else (entry,)
         )

@@ -72,8 +72,9 @@ class Transcript:
     """One file while it is read.
 
     ``thread`` is what the file has said of its session so far. ``at`` is the time of the entry that
-    is read; one without a time has that of the entry before it. ``has_begun`` is True when the file
-    has described its session.
+    is read; one without a time has that of the entry before it. ``place`` is the folder where the
+    work is; a message keeps it if its thread has another. ``has_begun`` is True when the file has
+    described its session.
 
     Attributes:
         document_list: The name of the list of entries, where a file may be one JSON document.
@@ -85,6 +86,7 @@ class Transcript:
     def __init__(self, path: Path) -> None:
         self.thread = NewThread(bounded_id(path.name.split(".")[0]), metadata={"host": self.host})
         self.at: int | None = None
+        self.place = ""
         self.has_begun = False
         self.identities = Identities()
         self.tool_names: Recent[str | None] = Recent()
@@ -138,9 +140,12 @@ class Transcript:
         """Count an entry as no message: what it is, and why."""
         return Counted(entry.line, kind[:100] or "without a type", reason, thread=thread)
 
-    def suggest_title(self, words: str) -> None:
-        """Name a thread that has no title yet."""
-        if self.thread.title is None and (title := shorten_title(words)):
+    def suggest_title(self, words: str, *, is_given: bool = False) -> None:
+        """Name a thread that has no title yet.
+
+        A title that is given replaces another.
+        """
+        if (is_given or self.thread.title is None) and (title := shorten_title(words)):
             self.thread = replace(self.thread, title=title)
 
     def keep(
@@ -168,11 +173,14 @@ class Transcript:
         if not has_content(parts):
             label = text_in(entry.value.get("type")) if label is None else label
             return Counted(entry.line, label[:100], "nothing was said")
+        thread = thread or self.thread
+        if self.place and self.place != thread.metadata.get("cwd"):
+            metadata["cwd"] = self.place
         facts = {name: fact for name, fact in metadata.items() if fact not in (None, "", {}, False)}
         return self.identities.settle(
             build(
                 entry.line,
-                thread or self.thread,
+                thread,
                 role,
                 content=parts,
                 client_id=bounded_id(unit),

@@ -213,11 +213,11 @@ class MemoryFinder:
     def about_error(self, output: str) -> list[Tellable]:
         """Return described errors that stand in a text."""
         text = " ".join(output.split()).casefold()
-        found = []
-        for memory in self._newest(types_told_at("error"), 200):
-            error = " ".join(str(memory.data.get("error") or "").split()).casefold()
-            if len(error) >= _LEAST_ERROR and error in text:
-                found.append(memory)
+        errors = (
+            (memory, " ".join(str(memory.data.get("error") or "").split()).casefold())
+            for memory in self._newest(types_told_at("error"), 200)
+        )
+        found = (memory for memory, error in errors if len(error) >= _LEAST_ERROR and error in text)
         return self._sure(found)[:2]
 
     def answering(self, pattern: str) -> list[Tellable]:
@@ -282,20 +282,20 @@ class MemoryFinder:
         paths = [path for path in files if path]
         if cwd and root and os.path.abspath(cwd).startswith(root.rstrip("/") + "/"):
             paths.append(os.path.abspath(cwd))
-        near: dict[str, TypedMemory] = {}
-        if paths:
-            close = memories.for_files(paths, limit=most["near"], root=root)
-            near = {memory.id: memory for memory in close}
-        every: dict[str, TypedMemory] = {}
-        for page in (
-            near.values(),
-            memories.list(is_pinned=True, limit=most["pinned"]),
-            memories.list(is_verified=True, limit=most["confirmed"]),
-            memories.list(
-                is_verified=False, types=FOR_START, order="confidence", limit=most["facts"]
-            ),
-        ):
-            every.update((memory.id, memory) for memory in page)
+        close = memories.for_files(paths, limit=most["near"], root=root) if paths else []
+        near = {memory.id for memory in close}
+        every = {
+            memory.id: memory
+            for page in (
+                close,
+                memories.list(is_pinned=True, limit=most["pinned"]),
+                memories.list(is_verified=True, limit=most["confirmed"]),
+                memories.list(
+                    is_verified=False, types=FOR_START, order="confidence", limit=most["facts"]
+                ),
+            )
+            for memory in page
+        }
         every.update(
             (each.id, replace(each, is_verified=True, needs_review=False, stale_at=None))
             for each in map(memories.get, accepted)

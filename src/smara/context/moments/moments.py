@@ -29,6 +29,7 @@ from smara.context.moments.draft import (
 )
 from smara.context.moments.experiment import may_say
 from smara.context.moments.receipts import EMPTYING, ReceiptKeeper, SessionState, UseDetector
+from smara.context.moments.start import RecentWork, StartRequest, start_draft
 from smara.context.moments.store import MomentStore
 from smara.core import log
 from smara.core.clock import Clock
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from smara.behavior.habits import Habits
     from smara.behavior.methodology import PlannerContext, PrefetchedFile
     from smara.commits.commits import Commits
-    from smara.context.moments.start import RecentWork
     from smara.context.moments.tool_calls import ToolCallLookup
     from smara.decisions.decisions import Decisions
     from smara.knowledge.memories import Memories
@@ -54,29 +54,6 @@ if TYPE_CHECKING:
 
 FIRST_STEP = 5
 """Before this step an agent is still reading what it was given."""
-
-
-@dataclass(frozen=True, slots=True)
-class MomentSettings:
-    """The settings of injections."""
-
-    level: str = "full"
-    """``full``, only at the ``start`` of sessions, or ``off``."""
-    start_tokens: int = 2_400
-    most_statements: int = 12
-    has_scratchpad: bool = False
-    has_prefetch: bool = False
-
-    @classmethod
-    def of(cls, settings: Settings) -> MomentSettings:
-        """Return what the settings say about moments."""
-        return cls(
-            settings.moments,
-            settings.moment_start_tokens,
-            settings.moment_statements,
-            has_scratchpad=settings.moment_scratchpad,
-            has_prefetch=settings.moment_prefetch,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +66,14 @@ class MomentParts:
     memories: Callable[[], Memories]
     behavior: Callable[[], Behavior]
     habits: Callable[[], Habits]
-    lately: Callable[[], RecentWork]
+    lately: RecentWork
     tasks: Callable[[], Tasks]
     commits: Callable[[], Commits]
     decisions: Callable[[], Decisions]
     search_pattern: Callable[[str], str | None]
     root: Callable[[], str | None]
     actor: str
-    settings: MomentSettings
+    settings: Settings
 
 
 class Moments(ReceiptKeeper):
@@ -281,13 +258,13 @@ class Moments(ReceiptKeeper):
                 self._tools,
                 self._finder,
                 recent,
-                session_id=session_id if chosen.has_scratchpad else None,
+                session_id=session_id if chosen.moment_scratchpad else None,
                 deadline=deadline,
             )
             draft = self._tool_draft(
                 "between_steps", lines, standing, session_id=session_id, known_texts=known_texts
             )
-            if draft is not None or not chosen.has_prefetch:
+            if draft is not None or not chosen.moment_prefetch:
                 return draft
             ahead = new_lines(
                 read_ahead(self._finder, self._parts.habits(), recent), standing.old_keys
@@ -306,13 +283,12 @@ class Moments(ReceiptKeeper):
         known_texts: Sequence[str],
     ) -> InjectionDraft | None:
         texts = InstructionTexts(known_texts)
-        new: list[InjectionLine] = []
-        for each in new_lines(lines, standing.old_keys, standing.heard_in(session_id)):
-            is_memory = each.item is not None and each.item.kind == "memory"
-            memory = self._finder.memories.find(each.item.id) if each.item and is_memory else None
-            if memory is None or not texts.say(memory):
-                new.append(each)
-        return make_draft(new, BUDGETS[point])
+        new = new_lines(lines, standing.old_keys, standing.heard_in(session_id))
+        ids = (each.item.id for each in new if each.item and each.item.kind == "memory")
+        memories = filter(None, map(self._finder.memories.find, ids))
+        read = {memory.id for memory in memories if texts.say(memory)}
+        unread = [each for each in new if each.item is None or each.item.id not in read]
+        return make_draft(unread, BUDGETS[point])
 
     def _say(
         self,
@@ -331,9 +307,10 @@ class Moments(ReceiptKeeper):
             self._load(point)
             deadline = Deadline(self._parts.clock, BUDGETS[point].seconds * patience())
             standing = self.standing(session_id, is_emptied)
-            if point != "start" and standing.row.statements >= self._parts.settings.most_statements:
-                return None
-            if not may_say(standing.row.arm, point) and standing.row.arm == "passive":
+            most, row = self._parts.settings.moment_statements, standing.row
+            if (point != "start" and row.statements >= most) or (
+                row.arm == "passive" and not may_say(row.arm, point)
+            ):
                 return None
             with seen_in(session_id):
                 draft = find(standing, deadline)
@@ -363,20 +340,16 @@ class Moments(ReceiptKeeper):
         """Load what a point needs: the first time takes longer than looking does, and must not end
         in silence.
         """
-        if point == "start":
-            import smara.context.moments.start
-
-            self._parts.lately()
-        elif point == "first_message":
+        if point == "first_message":
             import smara.context.moments.triggers  # noqa: F401 - to have it loaded
 
             self._parts.tasks()
-        else:
+        elif point != "start":
             self._tools  # noqa: B018 - made by being looked at
         self._finder.memories  # noqa: B018
 
     def _is_on(self, point: Point) -> bool:
-        level = self._parts.settings.level
+        level = self._parts.settings.moments
         return level == "full" or (level == "start" and point == "start")
 
     def _start_draft(
@@ -391,8 +364,6 @@ class Moments(ReceiptKeeper):
         accepted: Sequence[str] = (),
         trust_level: int | None = None,
     ) -> InjectionDraft | None:
-        from smara.context.moments.start import StartRequest, start_draft
-
         most = BUDGETS["start"]
         request = StartRequest(
             session_id,
@@ -401,11 +372,11 @@ class Moments(ReceiptKeeper):
             files=files,
             known_texts=known_texts,
             old_keys=old_keys,
-            budget=most._replace(tokens=min(most.tokens, self._parts.settings.start_tokens)),
+            budget=most._replace(tokens=min(most.tokens, self._parts.settings.moment_start_tokens)),
             accepted=accepted,
             trust_level=trust_level,
         )
-        return start_draft(self._finder, self._parts.lately(), request, deadline=deadline)
+        return start_draft(self._finder, self._parts.lately, request, deadline=deadline)
 
     @cached_property
     def _tools(self) -> ToolCallLookup:
@@ -476,14 +447,12 @@ class Moments(ReceiptKeeper):
             return PrecomputedInjections(opening, has_arms=has_arms)
         from smara.context.moments.triggers import message_triggers, subjects, tool_triggers
 
-        tools = tool_triggers(
-            self._finder, self._tools, self._parts.habits(), texts=InstructionTexts(known_texts)
-        )
+        tools = tool_triggers(self._finder, self._parts.habits(), InstructionTexts(known_texts))
         return PrecomputedInjections(
             opening,
             tuple(message_triggers(subjects(self._finder, self._parts.tasks()))),
             tuple(tools),
-            most_said=self._parts.settings.most_statements,
+            most_said=self._parts.settings.moment_statements,
             has_arms=has_arms,
         )
 

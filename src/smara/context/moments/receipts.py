@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from smara.context.models import (
@@ -30,6 +31,7 @@ from smara.core.clock import Clock
 from smara.core.events import HostEvent
 from smara.core.ids import IdMaker
 from smara.core.scope import is_id, require_id
+from smara.core.validate import check_page
 from smara.database.database import Session
 from smara.errors import InvalidInputError, NotFoundError, SmaraError
 from smara.knowledge.memories import Memories
@@ -366,11 +368,7 @@ class ReceiptKeeper:
         Raises:
             InvalidInputError: If the limit or the offset is impossible.
         """
-        for name, value, least in (("limit", limit, 1), ("offset", offset, 0)):
-            if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**31:
-                raise InvalidInputError(
-                    f"{name} must be a whole number, at least {least}; got {value!r}.", field=name
-                )
+        check_page(limit, offset)
         return self._store.ask(self._store.list, session_id, limit, offset)
 
     def totals(self) -> ReceiptTotals:
@@ -424,15 +422,6 @@ def injection_of(plain: Mapping[str, Any]) -> Injection:
         ) from None
 
 
-def _hearer(event: HostEvent) -> str:
-    """Who was told: a helper of an agent has a context of its own, and is told apart from it."""
-    return (
-        f"{event.session_id}/agent-{event.subagent_id}"[:200]
-        if event.subagent_id
-        else event.session_id
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class UseDetector:
     """Looks whether what was told is used."""
@@ -444,7 +433,8 @@ class UseDetector:
     def heed(self, events: Sequence[HostEvent]) -> int:
         """Settle what events show; return how much was settled."""
         settled = 0
-        for session_id, group in groupby(sorted(events, key=_hearer), key=_hearer):
+        by_hearer = attrgetter("hearer")
+        for session_id, group in groupby(sorted(events, key=by_hearer), key=by_hearer):
             if not is_id(session_id):
                 continue
             waiting = self.store.ask(self.store.waiting, session_id)

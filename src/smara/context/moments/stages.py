@@ -65,10 +65,9 @@ def step_lines(
         # What the session has recorded itself, the newest first.
         memories = finder.memories
         page = memories.list(session_id=session_id, source="agent_explicit", limit=_MOST_NOTES)
-        for tellable in memories.tellable(page):
-            line = line_of_memory(tellable, "this session noted it")
-            if line.item is not None:
-                found.setdefault(line.item.key, line)
+        return [line_of_memory(each, "this session noted it") for each in memories.tellable(page)][
+            :_MOST_LINES
+        ]
     return list(found.values())[:_MOST_LINES]
 
 

@@ -60,9 +60,13 @@ _TELLING_ID = 12
 """A shorter name of a thread may be any word."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecentRooms:
-    """The rooms of recent work, each opened on first use."""
+@dataclass(frozen=True, eq=False)
+class RecentWork:
+    """The end of a pack: working memory, the last session, open tasks.
+
+    It changes often, so nothing that could be cached comes after it. The rooms are opened on first
+    use.
+    """
 
     threads: Callable[[], Threads]
     messages: MessageStore
@@ -71,26 +75,14 @@ class RecentRooms:
     behavior: BehaviorStore
     observations: ObservationStore
 
-
-@dataclass(frozen=True, eq=False)
-class RecentWork:
-    """The end of a pack: working memory, the last session, open tasks.
-
-    It changes often, so nothing that could be cached comes after it.
-    """
-
-    rooms: RecentRooms
-
     # what is held in mind
 
-    def working(self) -> list[InjectionLine]:
-        page = self.rooms.working().find()
+    def working_lines(self) -> list[InjectionLine]:
+        page = self.working().find()
         if page is None:
             return []
         text = (
-            self.rooms.working()
-            .render_by_author(_WORKING_CHARACTERS)
-            .replace("[Memory #", "(Memory #")
+            self.working().render_by_author(_WORKING_CHARACTERS).replace("[Memory #", "(Memory #")
         )
         if not text.strip():
             return []
@@ -110,10 +102,10 @@ class RecentWork:
         """Return the last session's request and the evidence of its work."""
         head = "This session so far"
         if is_same_session:
-            thread = self.rooms.threads().find(session_id) if is_id(session_id) else None
+            thread = self.threads().find(session_id) if is_id(session_id) else None
             lines = [self._task_of(thread)] if thread else []
         else:
-            recent = self.rooms.threads().list(kind="conversation", limit=_THREADS_LOOKED_AT)
+            recent = self.threads().list(kind="conversation", limit=_THREADS_LOOKED_AT)
             own = (session_id, session_id.partition("/agent-")[0])
             others = [each for each in recent if each.id not in own and each.message_count]
             # An import, or words from outside, cannot be told; the session before them can.
@@ -123,7 +115,7 @@ class RecentWork:
         if thread is None or not any(lines):
             return []
         if not is_same_session:
-            store = self.rooms.behavior
+            store = self.behavior
             watched = store.ask(store.sessions, " AND session_id = ?", (thread.id,))
             # Of one that goes on it is not known yet.
             final = [each.evidence for each in watched if each.state == "final"]
@@ -159,11 +151,11 @@ class RecentWork:
         task = notes.get("currentTask") if isinstance(notes, dict) else None
         if not isinstance(task, str) or not task.strip():
             return ""
-        taint = self.rooms.observations.ask(self.rooms.observations.taint_of_thread, thread.id)
+        taint = self.observations.ask(self.observations.taint_of_thread, thread.id)
         return f"noted as its task: {quoted(task, 260)}." if LOCAL_TAINT.issuperset(taint) else ""
 
     def _request_of(self, thread: Thread) -> str:
-        store, after = self.rooms.messages, max(0, thread.message_count - _MESSAGES_LOOKED_AT)
+        store, after = self.messages, max(0, thread.message_count - _MESSAGES_LOOKED_AT)
         with store.database.read() as session:
             no = store.thread_no(session, thread.id)
             found = (
@@ -197,7 +189,7 @@ class RecentWork:
 
     def _quoted_prompt(self, thread: Thread, seq: int, words: str) -> str:
         """Quote a person's own words apart from what was copied from the agent."""
-        store = self.rooms.messages
+        store = self.messages
         with store.database.read() as session:
             no = store.thread_no(session, thread.id)
             before = (
@@ -213,9 +205,9 @@ class RecentWork:
 
     # what is to be done
 
-    def tasks(self) -> list[InjectionLine]:
+    def task_lines(self) -> list[InjectionLine]:
         """Return tasks in progress and ready ones, in two lines."""
-        tasks = self.rooms.tasks()
+        tasks = self.tasks()
         totals = tasks.totals()
         if not totals.open + totals.in_progress:
             return []
@@ -235,7 +227,7 @@ class RecentWork:
 
     def _titled(self, task: Task) -> str:
         """A task by its title, with who wrote that if it was not a person."""
-        author = self.rooms.tasks().author(task.id)
+        author = self.tasks().author(task.id)
         mark = "" if author == "person" else f" (written by {WRITTEN_BY[author]})"
         return f"{task.short_id} {quoted(task.title, _TITLE_CHARACTERS[author])}{mark}"
 
@@ -288,9 +280,9 @@ def start_draft(
     """Return what a session is told at its start, or None."""
     volatile: list[InjectionLine] = []
     for read in (
-        lately.working,
+        lately.working_lines,
         lambda: lately.left_off(request.session_id, request.source == "compact"),
-        lately.tasks,
+        lately.task_lines,
     ):
         volatile += new_lines(read(), request.old_keys)
         deadline.check()

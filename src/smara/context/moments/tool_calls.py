@@ -28,7 +28,6 @@ from smara.core.events import HostEvent
 from smara.core.startup.record import dataclass
 from smara.core.tool_names import is_whole, tool_arguments, tool_name
 from smara.core.tool_triggers import shown_files, starts
-from smara.knowledge.trust import Tellable
 
 EDITING = ("Edit", "Write")
 TOUCHING = ("Read", "Edit", "Write")
@@ -42,6 +41,13 @@ FAILED_BEFORE = "the same command failed here before"
 LACKING = "what it needs was not there before"
 NOT_FOUND = "the file was not found here before"
 KNOWN_ERROR = "the same error came here before"
+ABOUT_FILE = {
+    True: "it is about the file that is changed",
+    False: "it is about the file that was opened",
+}
+"""Why a memory about a file is told, by whether the file is changed."""
+ABOUT_READING = "it is about the file that is read"
+ANSWERING = "it answers what is searched for"
 MOST_REFUSING = 400
 
 
@@ -147,7 +153,7 @@ class ToolCallLookup:
                 []
                 if not call.is_whole
                 else [
-                    self.of_reading(each)
+                    line_of_memory(each, ABOUT_READING, is_about_file=True)
                     for path in call.files
                     for each in self.finder.before_read(path)
                 ]
@@ -162,8 +168,9 @@ class ToolCallLookup:
         )
         if not error and not (call.tool == "Bash" and has_failed(event)):
             if call.pattern:
-                found = self.finder.answering(call.pattern)
-                return [self.of_search(tellable) for tellable in found]
+                return [
+                    line_of_memory(each, ANSWERING) for each in self.finder.answering(call.pattern)
+                ]
             files = call.files or shown_files(call.command)  # some agents open files by commands
             is_edit = call.tool in EDITING
             return [
@@ -186,30 +193,14 @@ class ToolCallLookup:
     def about_file(self, path: str, is_edit: bool) -> list[InjectionLine]:
         """Return what is known about a file."""
         return [
-            self.of_file(tellable, is_edit) for tellable in self.finder.about_file(path, is_edit)
+            line_of_memory(each, ABOUT_FILE[is_edit], is_about_file=True)
+            for each in self.finder.about_file(path, is_edit)
         ]
 
     def _notes(self, files: Sequence[str], given: Mapping[str, Any] | None) -> list[InjectionLine]:
         """What commits say about the lines of files that are opened or changed."""
         found = (note for path in files for note in self.commits().notes_at(path, given))
         return [line_of_note(note, given is not None) for note in found][:_MOST_NOTES]
-
-    def of_file(self, tellable: Tellable, is_edit: bool) -> InjectionLine:
-        """A memory about a file that is at hand."""
-        why = (
-            "it is about the file that is changed"
-            if is_edit
-            else "it is about the file that was opened"
-        )
-        return line_of_memory(tellable, why, is_about_file=True)
-
-    def of_reading(self, tellable: Tellable) -> InjectionLine:
-        """A memory about a file that is about to be read whole."""
-        return line_of_memory(tellable, "it is about the file that is read", is_about_file=True)
-
-    def of_search(self, tellable: Tellable) -> InjectionLine:
-        """A memory that answers what is searched for."""
-        return line_of_memory(tellable, "it answers what is searched for")
 
     def _missing(self, path: str) -> list[InjectionLine]:
         """A file that was looked for there before, and is not there."""

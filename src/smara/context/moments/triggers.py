@@ -42,13 +42,15 @@ from smara.context.moments.draft import (
     with_line,
 )
 from smara.context.moments.tool_calls import (
+    ABOUT_FILE,
+    ABOUT_READING,
+    ANSWERING,
     EDITING,
     FAILED_BEFORE,
     KNOWN_ERROR,
     LACKING,
     MOST_REFUSING,
     SEARCHING,
-    ToolCallLookup,
     is_worth_saying,
     wanted,
 )
@@ -192,11 +194,11 @@ _LEAST_PIECE = 4
 
 
 def tool_triggers(
-    finder: MemoryFinder, tools: ToolCallLookup, habits: Habits, texts: InstructionTexts
+    finder: MemoryFinder, habits: Habits, texts: InstructionTexts
 ) -> list[ToolTrigger]:
     """Return all injections around tool calls."""
     memories = [each for each in finder.sure_of_files(MOST_MEMORIES) if not texts.say(each.memory)]
-    found = [*_of_files(memories, tools)]
+    found = [*_of_files(memories)]
     failures = habits.failures(MOST_FAILURES)
     wants = list(_of_wants(failures))
     needs = {each.needs for each in wants}
@@ -207,10 +209,10 @@ def tool_triggers(
         if is_worth_saying(failure):
             found += _of_failure(failure, needs)
     found += wants
-    return [*found, *_of_searches(finder, tools, texts)]
+    return [*found, *_of_searches(finder, texts)]
 
 
-def _of_files(memories: Iterable[Tellable], tools: ToolCallLookup) -> Iterator[ToolTrigger]:
+def _of_files(memories: Iterable[Tellable]) -> Iterator[ToolTrigger]:
     by_file: dict[str, list[Tellable]] = {}
     for tellable in memories:
         for path in tellable.memory.files:
@@ -219,14 +221,16 @@ def _of_files(memories: Iterable[Tellable], tools: ToolCallLookup) -> Iterator[T
     for path, every in by_file.items():
         changed, opened = (
             [
-                tools.of_file(each, is_edit)
+                line_of_memory(each, ABOUT_FILE[is_edit], is_about_file=True)
                 for each in file_order(every, is_edit)
                 if is_for_file(each.memory, is_edit)
             ][:MOST_OF_A_FILE]
             for is_edit in (True, False)
         )
         costs = [
-            tools.of_reading(each) for each in every if "read" in KINDS[each.memory.type].told_at
+            line_of_memory(each, ABOUT_READING, is_about_file=True)
+            for each in every
+            if "read" in KINDS[each.memory.type].told_at
         ]
         yield from _trigger("before_tool", costs[:1], tools=("Read",), file=path, is_whole=True)
         yield from _trigger("before_tool", changed, tools=EDITING, file=path)
@@ -282,9 +286,7 @@ def constant_words(error: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(pieces))[:8]
 
 
-def _of_searches(
-    finder: MemoryFinder, tools: ToolCallLookup, texts: InstructionTexts
-) -> Iterator[ToolTrigger]:
+def _of_searches(finder: MemoryFinder, texts: InstructionTexts) -> Iterator[ToolTrigger]:
     seen: set[str] = set()
     for tellable in finder.sure_of_any(MOST_MEMORIES):
         if texts.say(tellable.memory):
@@ -294,7 +296,7 @@ def _of_searches(
         for word in {name.lower(): None for name in names if is_telling(name)}:
             if word not in seen and len(seen) < MOST_NAMES:
                 seen.add(word)
-                lines = [tools.of_search(tellable)]
+                lines = [line_of_memory(tellable, ANSWERING)]
                 yield from _trigger("after_tool", lines, tools=SEARCHING, pattern=word)
 
 

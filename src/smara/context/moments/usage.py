@@ -41,25 +41,19 @@ class ActionSign(NamedTuple):
 
 def signs_of_memory(memory: TypedMemory, is_about_file: bool = False) -> tuple[str, ...]:
     """Return what would show that a memory is used."""
-    found = [f"id:{memory.short_id}", f"id:{memory.id}"]
-    warned = {_plain(str(memory.data.get("command") or ""))}
-    for text in (
-        memory.data.get("fix"),
-        memory.data.get("workaround"),
-        memory.data.get("alternative_used"),
-    ):
-        if isinstance(text, str):
-            found += [
-                f"ran:{command}" for command in _commands(f"`{text}`") if command not in warned
-            ]
-    for command in _commands(memory.content):
-        if command not in warned:
-            found.append(f"ran:{command}")
-    found += [f"name:{name}" for name in names_of(memory.content)]
+    warned = _plain(str(memory.data.get("command") or ""))
+    advice = (memory.data.get(name) for name in ("fix", "workaround", "alternative_used"))
+    texts = [*(f"`{text}`" for text in advice if isinstance(text, str)), memory.content]
     files = [str(path) for path in memory.data.get("dependent_files", ())] or (
         [] if is_about_file else memory.files
     )
-    found += [f"file:{path}" for path in files]
+    found = [
+        f"id:{memory.short_id}",
+        f"id:{memory.id}",
+        *(f"ran:{each}" for text in texts for each in _commands(text) if each != warned),
+        *(f"name:{name}" for name in names_of(memory.content)),
+        *(f"file:{path}" for path in files),
+    ]
     return tuple(dict.fromkeys(found))[:MOST_SIGNS]
 
 

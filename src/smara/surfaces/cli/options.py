@@ -115,15 +115,16 @@ def common(function: Command) -> Command:
             from smara.telemetry.logs import write_logs
 
             write_logs(load_settings().log_format)
+        # Given after the command's name, it wins over what is given before it.
         chosen = {
-            "--db": _first(db, above.get("db")),
-            "--project": _first(project, above.get("project")),
+            name: above.get(name) if given is None else given
+            for name, given in (("db", db), ("project", project))
         }
         for name, value in chosen.items():
             if value == "":
                 # An empty variable in a script must not lead to another store than was meant.
-                raise InvalidInputError(f"{name} is empty. Give it a value, or leave it out.")
-        file = os.path.abspath(store_file(chosen["--db"] or "") or ".")
+                raise InvalidInputError(f"--{name} is empty. Give it a value, or leave it out.")
+        file = os.path.abspath(store_file(chosen["db"] or "") or ".")
         if not os.path.isdir(folder := os.path.dirname(file)):
             raise InvalidInputError(
                 f"There is no folder {folder}, so no store was made there. Check the path, or "
@@ -131,9 +132,7 @@ def common(function: Command) -> Command:
             )
         if isinstance(query := options.get("query"), str) and not query.strip():
             raise InvalidInputError("The query is empty. Give some words to look for.")
-        call = Invocation(
-            chosen["--db"], chosen["--project"], as_json or above.get("as_json", False)
-        )
+        call = Invocation(chosen["db"], chosen["project"], as_json or above.get("as_json", False))
         for name in ("thread_id", "session_id", "to_session"):  # a session of an agent is a thread
             if isinstance(given := options.get(name), str) and _BEGINNING.match(given):
                 with call.memory() as memory:
@@ -167,11 +166,6 @@ def opening(enter: Callable[[Invocation], AbstractContextManager[Any]]) -> Decor
 
 with_memory = opening(Invocation.memory)
 """Give a command the open memory, and print its reply as `common` does."""
-
-
-def _first(after: str | None, before: str | None) -> str | None:
-    """Prefer a value given after the command's name to one given before it."""
-    return after if after is not None else before
 
 
 class OrderedGroup(click.Group):
@@ -244,11 +238,11 @@ def _completer(
     def complete(
         ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        above, start = ctx.find_root().params, incomplete.casefold()
+        start = incomplete.casefold()
+        given = {name: value for name, value in ctx.params.items() if value is not None}
+        chosen = ctx.find_root().params | given
         try:
-            db, project = (
-                _first(ctx.params.get(name), above.get(name)) for name in ("db", "project")
-            )
+            db, project = chosen.get("db"), chosen.get("project")
             if not store_exists(load_settings(db=db)):
                 return []
             with open_memory(db, project=project, embed_in_background=False) as memory:

@@ -174,19 +174,19 @@ def habits(memory: Memory, path: str | None, limit: int) -> Reply:
             for name, count, prefetch, plans in modules
         ],
     }
-    rows = []
-    for edge in pairs:
-        direction = (edge.directional > 0) - (edge.directional < 0)
-        rows.append(
-            (
-                f"{edge.file_a} + {edge.file_b}",
-                edge.session_count,
-                edge.edit_session_count,
-                f"{edge.avg_time_delta_ms / 1000:.0f} s" if edge.avg_time_delta_ms else "",
-                {1: edge.file_a, -1: edge.file_b}.get(direction, "").rsplit("/", 1)[-1],
-                ", ".join(f"{kind} {count}" for kind, count in edge.task_types.items()),
-            )
+    rows = [
+        (
+            f"{edge.file_a} + {edge.file_b}",
+            edge.session_count,
+            edge.edit_session_count,
+            f"{edge.avg_time_delta_ms / 1000:.0f} s" if edge.avg_time_delta_ms else "",
+            (edge.file_a if edge.directional > 0 else edge.file_b).rsplit("/", 1)[-1]
+            if edge.directional
+            else "",
+            ", ".join(f"{kind} {count}" for kind, count in edge.task_types.items()),
         )
+        for edge in pairs
+    ]
     output.table(
         ("files", "sessions", "both changed", "apart", "first", "kinds of work"),
         rows,

@@ -395,7 +395,9 @@ def locate(memory: Memory, text: str, limit: int, tests: bool) -> Reply:
     )
 
 
-code_command = click.Group("code", help="Index the code and query its dependencies.")
+code_command = click.Group(
+    "code", commands=[*QUERIES, locate], help="Index the code and query its dependencies."
+)
 
 
 @code_command.command("index")
@@ -484,7 +486,8 @@ def watch(call: Invocation, root: str | None, seconds: float | None) -> Reply:
     """Index the code and every change as it is saved, until stopped."""
     stop = threading.Event()
     seen: list[IndexReport] = []
-    timer = threading.Timer(seconds, stop.set) if seconds is not None else None
+    timer = threading.Timer(seconds or 0, stop.set)
+    timer.daemon = True
     with call.memory() as memory:
 
         def tell(report: IndexReport) -> None:
@@ -492,14 +495,12 @@ def watch(call: Invocation, root: str | None, seconds: float | None) -> Reply:
             if not call.as_json:
                 output.say(_summary(report))
 
-        if timer is not None:
-            timer.daemon = True
+        if seconds is not None:
             timer.start()
         try:
             memory.code.watch(stop, root, tell)
         finally:
-            if timer is not None:
-                timer.cancel()
+            timer.cancel()
     yield {"updates": [_report_json(report) for report in seen]}
 
 
@@ -524,10 +525,6 @@ def forget(memory: Memory, root: str | None, gone: bool) -> Reply:
             if gone
             else f"{where} is not indexed in this project."
         )
-
-
-for _each in (*QUERIES, locate):
-    code_command.add_command(_each)
 
 
 def _summary(report: IndexReport) -> str:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any
 
@@ -16,6 +15,7 @@ from smara.core.extract import one_line
 from smara.core.host_table import AGENTS
 from smara.core.tokens import counter_for
 from smara.memory import Memory
+from smara.messages.models import plain
 from smara.observations.models import MODES, AgentMode
 from smara.prompt.models import LATE, Context
 from smara.providers.models import ResumableProvider
@@ -225,14 +225,11 @@ def _recalled(
         notes = (f"The provider {name!r} cannot resume a thread; this is what it recalls.",)
     found = provider.recall()
     counter = counter_for(memory.settings.token_model)
-    pieces: list[Piece] = []
-    for message in found:
-        text = message.get("content", "")
-        if not isinstance(text, str):
-            text = json.dumps(text, ensure_ascii=False, default=str)
-        pieces.append(
-            ("message", str(message.get("role", "")), counter.count(text).tokens, None, text)
-        )
+    pieces: list[Piece] = [
+        ("message", str(message.get("role", "")), counter.count(text).tokens, None, text)
+        for message in found
+        for text in (plain(message.get("content", "")),)
+    ]
     data = {"memory": name, "messages": found, "tokens": sum(each[2] for each in pieces)}
     return pieces, data, notes
 

@@ -49,8 +49,7 @@ def backup_command(memory: Memory, file: str | None) -> Reply:
     FILE must not exist; only you can read it. Without FILE a name with the
     time is used, in this folder.
     """
-    is_file = memory.path is not None
-    name = file or f"smara-{_now()}.{'db' if is_file else 'zip'}"
+    name = file or f"smara-{_now()}.{'zip' if memory.path is None else 'db'}"
     report = memory.privacy.backup(name)
     lacks = memory.transcripts.status().copy_lines()
     yield output.camel_case(report)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -177,18 +177,15 @@ def export(memory: Memory, file: str, format_: str) -> Reply:
     if file != "-":
         with _replaced(Path(file)) as stream:
             count = export_beads(memory, stream)
-    else:
-        text = io.StringIO()
-        count = export_beads(memory, text)
-    data: dict[str, Any] = {"format": format_, "path": file, "issues": count}
-    if file == "-":
-        data["records"] = [json.loads(line) for line in text.getvalue().split("\n") if line]
-    yield data
-    if file != "-":
+        yield {"format": format_, "path": file, "issues": count}
         output.say(f"Exported {output.count(count, 'task')} to {file}.")
-    else:
-        sys.stdout.buffer.write(escape_unseen(text.getvalue()).encode())
-        sys.stdout.flush()
+        return
+    text = io.StringIO()
+    count = export_beads(memory, text)
+    records = [json.loads(line) for line in text.getvalue().split("\n") if line]
+    yield {"format": format_, "path": file, "issues": count, "records": records}
+    sys.stdout.buffer.write(escape_unseen(text.getvalue()).encode())
+    sys.stdout.flush()
 
 
 @contextmanager
