@@ -191,9 +191,9 @@ def _inside(settings: Settings, fix: bool) -> list[Finding]:
     return found
 
 
-def _not_opened(error: SmaraError) -> Finding:
+def _not_opened(error: SmaraError, check: str = "open") -> Finding:
     if error.code != "corrupt":
-        return Finding("open", "problem", str(error))
+        return Finding(check, "problem", str(error))
     reason = error.facts.get("reason") or str(error)
     return Finding(
         "integrity", "problem", f"The file is damaged or no store ({reason}).", advice=_RESCUE
@@ -230,12 +230,14 @@ def _content_findings(memory: Memory, fix: bool) -> Iterator[Finding]:
         lambda: _erase_finding(memory, fix),
         lambda: _text_finding(memory),
     )
+    damage = set()  # several checks may meet the same
     for check in checks:
         try:
             finding = check()
         except SmaraError as error:
-            finding = Finding("store", "problem", str(error))
-        if finding is not None:
+            finding = _not_opened(error, "store")
+        if finding is not None and finding not in damage:
+            damage.add(finding)
             yield finding
     if not fix or memory.path is None:
         return
@@ -254,7 +256,7 @@ def _integrity_finding(memory: Memory, index_damage: list[str]) -> Finding:
     """Return what is wrong with the file; damage to the index is left to the next check."""
     damage = memory.internals.database.integrity()
     # SQLite counts a wrong index as damage too, but it is made again without a backup.
-    index_damage += [each for each in damage if "FTS5 table" in each]
+    index_damage += [each for each in damage if "fts5" in each.casefold()]
     in_the_file = [each for each in damage if each not in index_damage]
     if not in_the_file:
         return Finding("integrity", "ok", "Every page of the store is sound.")

@@ -22,6 +22,7 @@ from smara.config import Settings
 from smara.database import filesystem, sqlite
 from smara.database.migrate import HEAD
 from smara.doctor import Finding, examine
+from smara.errors import CorruptError
 from tests.other_user import open_folder, run_as_user
 
 pytestmark = pytest.mark.skipif(
@@ -144,6 +145,8 @@ def test_one_problem_does_not_hide_another(path):
     [
         "DELETE FROM message_index_docsize WHERE id >> 16 = 7",
         "UPDATE message_index_content SET c0 = 'other words' WHERE id >> 16 = 7",
+        "UPDATE message_index_data SET block = substr(block, 1, 60) || x'41' || substr(block, 62)"
+        " WHERE length(block) > 100",
     ],
 )
 def test_damaged_index_is_found_named_and_rebuilt_only_when_asked(path, damage):
@@ -180,9 +183,34 @@ def test_overwritten_pages_are_damage(path):
         for page in range(3, size // 4096, 3):
             file.seek(page * 4096)
             file.write(b"\xa5" * 4096)
-    found = [finding for finding in look(path).values() if finding.level == "problem"]
-    assert found
-    assert any("damaged" in finding.text for finding in found)
+    found = [each for each in examine(Settings(db=path)) if each.level == "problem"]
+    assert any("damaged" in each.text for each in found)
+    assert len(set(found)) == len(found)
+    # The reader has just run the doctor.
+    assert [each for each in found if "which says" in each.text or not each.advice] == []
+
+
+def test_check_that_cannot_read_the_store_says_what_to_do(path, monkeypatch):
+    def refuse(self: object) -> list[str]:
+        raise CorruptError("The database is damaged. Run `smara doctor`, which says what.")
+
+    monkeypatch.setattr("smara.tasks.tasks.Tasks.problems", refuse)
+    monkeypatch.setattr("smara.knowledge.memories.Memories.problems", refuse)
+    found = [each for each in examine(Settings(db=path)) if each.level == "problem"]
+    assert [each.check for each in found] == ["integrity"]
+    assert ".recover" in found[0].advice
+
+
+def test_search_of_a_message_without_its_place_names_the_damage(path):
+    run_sql(
+        path,
+        "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET"
+        " sql = replace(sql, 'seq           INTEGER NOT NULL', 'seq           INTEGER')"
+        " WHERE name = 'messages'",
+    )
+    run_sql(path, "UPDATE messages SET seq = NULL WHERE no = 7")
+    with smara.open(path) as memory, pytest.raises(CorruptError, match="doctor"):
+        memory.search("open the file")
 
 
 def test_file_that_is_no_database_is_said_to_be_none_and_left_alone(tmp_path):

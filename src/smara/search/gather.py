@@ -15,7 +15,7 @@ from smara.core.startup.record import dataclass, field
 from smara.core.terms import expand
 from smara.database.database import FullText, Row, Session, Words
 from smara.database.fulltext import Within, no_of, row_of
-from smara.errors import DeadlineError
+from smara.errors import CorruptError, DeadlineError
 from smara.messages.store import MessageStore
 from smara.search.bm25 import rarity
 from smara.search.query import Query, QueryTerm
@@ -309,9 +309,14 @@ def _candidates(
         record, text = records.get(no_of(row)), texts.get(row)
         if record is None or text is None:
             continue  # outside the resource, or gone since it was matched
+        _, thread_no, seq, role, created_at = record[:5]
+        if not isinstance(seq, int):
+            raise CorruptError(
+                "A message has lost its place: the database is damaged. Run `smara doctor`.",
+                reason="a message without a place",
+            )
         prose, code = text
         length = (prose.count(" ") + 1 if prose else 0) + (code.count(" ") + 1 if code else 0)
-        _, thread_no, seq, role, created_at = record[:5]
         found.append(
             MessageCandidate(
                 row,
