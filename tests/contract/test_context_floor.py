@@ -161,6 +161,20 @@ def test_task_of_an_earlier_chunk_stays_when_later_ones_name_none(place: Any) ->
 
 @pytest.mark.usefixtures("uuids")
 @ON_BOTH
+def test_a_task_that_is_not_named_again_grows_older(place: Any) -> None:
+    memory = place.open(**SMALL)
+    watch(memory, Watcher(current_task="add retries"))
+    fill(memory, 3)
+    memory.observations.observe("t")
+    assert "noted before" not in memory.context.process_input("t").reminder
+    watch(memory, Watcher())
+    fill(memory, 3)
+    memory.observations.observe("t")
+    assert "(noted before the newest 3 messages)" in memory.context.process_input("t").reminder
+
+
+@pytest.mark.usefixtures("uuids")
+@ON_BOTH
 def test_a_task_says_how_many_messages_came_after_it(place: Any) -> None:
     """A task noted at message 40 is not told as if nothing had been said since."""
     memory = place.open()

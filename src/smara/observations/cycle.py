@@ -366,6 +366,7 @@ class ObservationCycle(LeasedCycle):
             wants_suggested_response=settings.suggest_response,
             extractors=self._extractors,
             root=folder if isinstance(folder, str) else "",
+            current_task=(thread and thread.current_task) or "",
         )
 
     def _commit(
@@ -594,9 +595,7 @@ class ObservationCycle(LeasedCycle):
         outlook = dict(thread.metadata.get("observations") or {})
         outlook.pop("suggestedResponse", None)
         if source.current_task:
-            outlook["currentTask"] = source.current_task
-        if "currentTask" in outlook:
-            outlook["taskSeq"] = last
+            outlook |= {"currentTask": source.current_task, "taskSeq": last}
         if source.suggested_response:
             outlook["suggestedResponse"] = source.suggested_response
         metadata = {**thread.metadata, "observations": outlook} if outlook else thread.metadata

@@ -115,6 +115,8 @@ class ObserveRequest:
     """The folder in which the work takes place, when it is known: paths below it are written
     without it.
     """
+    current_task: str = ""
+    """What the agent worked on before these messages, as far as is known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,10 +69,12 @@ def thread_title(exchanges: Sequence[Exchange], is_coding: bool = True) -> str |
     return clip(CUES["polite"].sub("", title, count=1).rstrip(" .:!"), _TITLE) or None
 
 
-def current_task(exchanges: Sequence[Exchange], notes: Sequence[Note]) -> str | None:
+def current_task(
+    exchanges: Sequence[Exchange], notes: Sequence[Note], before: str = ""
+) -> str | None:
     """Return the newest unfinished request, or an open question.
 
-    None if the messages say nothing of it: the task is then what it was.
+    None if the messages say nothing of it: the task is then what it was before.
     """
     steps = exchanges[-1].steps if exchanges else []
     is_at_rest = bool(steps) and isinstance(steps[-1], Utterance)
@@ -81,13 +83,16 @@ def current_task(exchanges: Sequence[Exchange], notes: Sequence[Note]) -> str | 
     questions = [note for note in notes if note.text.startswith("User asked:")]
     wishes = [note for note in notes if note.category == "request"]
     wishes += [note for note in questions[-1:] if (note.last_seq or 0) >= done]
-    if not wishes:
+    newest = max(wishes, key=lambda note: note.last_seq or 0, default=None)
+    words, seq = before, 0
+    if newest is not None:
+        words = clip(CUES["label"].sub("", newest.text, count=1).strip(), _TASK)
+        seq = newest.last_seq or 0
+    elif not done or before.startswith(_WAITING):
         return None
-    newest = max(wishes, key=lambda note: note.last_seq or 0)
-    words = clip(CUES["label"].sub("", newest.text, count=1).strip(), _TASK)
-    if (newest.last_seq or 0) < done:
+    if words and seq < done:
         # "Will do" answers a request and does not fulfill it.
-        is_done = _newest(notes, "completion") > (newest.last_seq or 0)
+        is_done = _newest(notes, "completion") > seq
         return clip(f"{_WAITING} Last {'done' if is_done else 'request'}: {words}", _TASK)
     return words or None
 
@@ -282,7 +287,7 @@ class OfflineObserver:
             exchanges += read_exchanges
             notes += _notes_of(request, read_exchanges, folder)
         notes.sort(key=attrgetter("said_at"))
-        task = current_task(exchanges, notes)
+        task = current_task(exchanges, notes, request.current_task)
         extracted: dict[str, Any] = {}
         warnings: list[str] = []
         if request.extractors:  # most have none, and need not load what checks schemas

@@ -47,6 +47,14 @@ def test_requests_are_of_medium_priority_and_rules_of_high():
     assert only(talk.notes("preference")).priority == "high"
 
 
+def test_a_task_of_before_waits_for_the_user_once_the_agent_has_answered():
+    talk = Talk().run("make", "").agent("All done. Login is now implemented.")
+    expected = "Waiting for the user. Last request: Add login"
+    assert talk.draft(current_task="Add login").current_task == expected
+    assert talk.draft(current_task=expected).current_task is None, "it is what it was"
+    assert Talk().run("make", "").draft(current_task="Add login").current_task is None
+
+
 def test_an_open_question_is_the_task():
     assert (
         Talk().user("How does the cache work?").draft().current_task == "How does the cache work?"
