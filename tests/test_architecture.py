@@ -376,15 +376,20 @@ def test_sql_is_composed_from_constants_only():
     assert broken == []
 
 
-# The house does not grow back. A new room gets a line of its own here when it comes.
-MOST_FILES = 406
-MOST_FUNCTIONS = 4_690
-MOST_STATEMENTS = 51_740
+# The house does not grow back. A new room gets a line of its own here when it comes, and so does
+# the file that a later feature brings to an older room.
+MOST_FILES = 394
+MOST_FUNCTIONS = 4_580
+MOST_STATEMENTS = 50_000
 MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
+    "actions/error_quote": (1, 9, 107),
+    "actions/issues": (1, 18, 258),
     "adapters/host_specs": (24, 60, 520),
     "adapters/sdk": (24, 480, 4_000),
+    "behavior/outcome": (1, 5, 78),
     "browse": (10, 80, 900),
     "commits": (10, 98, 1_070),
+    "core/files": (1, 5, 41),
     "core/startup": (3, 24, 168),
     "database/fulltext_postgres": (1, 23, 130),
     "database/partitions": (1, 2, 27),
@@ -399,12 +404,20 @@ MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "privacy": (37, 530, 5_860),
     "prompt": (8, 70, 680),
     "requests": (2, 6, 45),
+    "search/amend": (1, 10, 131),
+    "search/copies": (1, 4, 52),
+    "search/ranker": (1, 4, 52),
+    "search/relevance": (1, 9, 126),
+    "surfaces/cli/commands/commits": (1, 6, 71),
+    "surfaces/cli/commands/decisions": (1, 6, 71),
+    "surfaces/cli/commands/privacy": (1, 13, 139),
+    "surfaces/cli/commands/serve": (1, 8, 64),
     "telemetry": (3, 14, 110),
     "surfaces/http": (22, 360, 3_400),
     "surfaces/panel": (20, 200, 2_000),
     "surfaces/terminal": (20, 200, 2_300),
 }
-"""Files, functions and statements of the rooms that came later."""
+"""Files, functions and statements of the rooms and files that came later."""
 MOST_FILES_IN_A_FOLDER = 30
 MOST_POSITIONAL_ARGUMENTS = 6
 
@@ -421,8 +434,8 @@ def test_the_house_stays_within_its_files_functions_and_statements():
     limits = MOST_OF_NEW_ROOMS | {"": (MOST_FILES, MOST_FUNCTIONS, MOST_STATEMENTS)}
     by_room: dict[str, list[Path]] = {}
     for path in modules():
-        parts = name_of(path).split(".")
-        rooms = ("/".join(parts[1:3]), "/".join(parts[1:2]))
+        parts = name_of(path).split(".")[1:]
+        rooms = ("/".join(parts[:count]) for count in range(len(parts), 0, -1))
         room = next((each for each in rooms if each in MOST_OF_NEW_ROOMS), "")
         by_room.setdefault(room, []).append(path)
     counts = {room: sizes(paths) for room, paths in by_room.items()}

@@ -1,4 +1,4 @@
-"""Group items by a key; let a record be the sequence of its first field."""
+"""Group items by a key; make a record a sequence."""
 
 from __future__ import annotations
 
