@@ -79,6 +79,11 @@ def is_secret(value: str, rule: Rule, name: str, is_quoted: bool, ends_line: boo
     """
     if rule.shape == "format":
         return entropy(value) >= rule.min_entropy and not CUES["example in format"].search(value)
+    # ``APP_SERVICE = "app.service"``: a constant that reads as it is called.
+    is_own_name = any(map(str.isalnum, value)) and _letters(name).endswith(_letters(value))
+    is_type = not is_quoted and CUES["type"].fullmatch(value) is not None
+    if is_own_name or (is_type and _is_worded(value.rpartition(".")[2])):
+        return False
     if rule.shape == "random":
         return _is_random(value) and not _is_example(value)
     if rule.shape == "near":
@@ -134,6 +139,14 @@ def is_secret(value: str, rule: Rule, name: str, is_quoted: bool, ends_line: boo
     )
 
 
+def _is_worded(name: str) -> bool:
+    return len(CUES["switch"].findall(name)) + len(CUES["unwordly"].findall(name)) < 3
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text)).casefold()
+
+
 def _is_token(value: str, name: str, is_quoted: bool) -> bool:
     if len(value) < 10 or _SPACE.search(value) or (not is_quoted and _is_call(value)):
         return False
@@ -142,11 +155,7 @@ def _is_token(value: str, name: str, is_quoted: bool) -> bool:
     is_deliberate = (
         is_quoted or name.startswith("-") or CUES["environment name"].search(name) is not None
     )
-    if (
-        not is_deliberate
-        and CUES["identifier"].fullmatch(value)
-        and len(CUES["switch"].findall(value)) + len(CUES["unwordly"].findall(value)) < 3
-    ):
+    if not is_deliberate and CUES["identifier"].fullmatch(value) and _is_worded(value):
         return False  # a class or a variable with a number in its name: FTS5Tokenizer
     return _is_random(value) and entropy(value) >= (3.0 if len(value) >= 16 else 2.8)
 
