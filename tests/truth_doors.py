@@ -203,7 +203,7 @@ class Doors:
             where = "SELECT count(*) FROM messages WHERE raw_content LIKE ?"
             return self.number(where, f"%{query.strip()}%") == 1
         if match := re.fullmatch(r"phrase '(.+)'", reason):
-            return match[1] in " ".join(record["text"].lower().split())
+            return match[1].lower() in " ".join(record["text"].lower().split())
         if match := re.fullmatch(
             r"from (?:around )?(\d{4}-\d\d-\d\d)\.\.(\d{4}-\d\d-\d\d)", reason
         ):

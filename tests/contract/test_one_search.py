@@ -169,6 +169,16 @@ def test_as_many_as_are_asked_for_are_given_whatever_their_source(place, source)
         assert len(memory.search("parser", limit=50, sources=[source])) == 50
 
 
+def test_a_question_in_quotation_marks_is_found_as_it_stands(memory):
+    for number, text in enumerate(("did you push?", "Now commit and push.", "push the tag, too")):
+        memory.messages.add(thread_id=f"t{number}", role="user", content=text)
+    for number in range(8):
+        memory.messages.add(thread_id="w", role="assistant", content=f"git push origin b{number}")
+    first = memory.search('"did you push"')[0]
+    assert (first.content, "phrase 'did you push'" in first.why) == ("did you push?", True)
+    assert memory.search("did you push")[0].content != "did you push?", "no answer to itself"
+
+
 def test_a_past_question_that_asks_the_same_ranks_below_its_answer(memory):
     question = "The sync test fails again. How did we fix the duplicate messages?"
     answer = "The duplicate messages came from the retry; an idempotency key fixed them in sync."

@@ -39,7 +39,8 @@ class Boost:
     ) -> None:
         self._phase = intent.hints.phase
         self._files = intent.hints.files
-        self._words = frozenset(intent.query.texts)
+        # Who quotes a question looks for it.
+        self._words = frozenset(() if intent.query.phrases else intent.query.texts)
         self._now_ms = now_ms
         self._weights = weights
 

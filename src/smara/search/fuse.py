@@ -204,7 +204,7 @@ class MessageFusion:
         merits = [
             # Rounded, so that the order of additions cannot tell two databases apart.
             round(sum(map(mul, weights, each)), 9)
-            + (_PHRASE * sum([row.holds(needle) for needle in phrases]) if phrases else 0.0)
+            + (_PHRASE * sum([row.holds(each.needle) for each in phrases]) if phrases else 0.0)
             for row, each in zip(rows, facts, strict=True)
         ]
         places = [

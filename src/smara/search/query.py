@@ -148,13 +148,20 @@ class QueryTerm(NamedTuple):
         return shown_term(self.text, self.kind, self.word)
 
 
+class Phrase(NamedTuple):
+    """Words in quotation marks: their terms as they stand in the index, and as they were typed."""
+
+    needle: str
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """A query: at most 32 terms, phrases, and a date."""
 
     text: str
     terms: tuple[QueryTerm, ...]
-    phrases: tuple[tuple[str, ...], ...] = ()
+    phrases: tuple[Phrase, ...] = ()
     period: Period | None = None
     telling: tuple[QueryTerm, ...] = field(init=False)
     """The terms worth looking up: stop words only where there is nothing else."""
@@ -209,15 +216,15 @@ def analyze_query(text: str) -> Query:
         chosen = {term.text for term in telling[:MOST_TERMS]}
         terms = [term for term in terms if term.text in chosen]
     # The terms of each quotation that stand side by side in the index.
-    quotations = [
-        tuple(term.text for word in find_words(quoted) for term in expand(word).terms[:1])
-        for quoted in _QUOTED.findall(scanned)
-    ]
-    phrases = tuple(dict.fromkeys(phrase for phrase in quotations if len(phrase) > 1))
+    phrases = {}
+    for quoted in _QUOTED.findall(scanned):
+        side_by_side = [term.text for word in find_words(quoted) for term in expand(word).terms[:1]]
+        if len(side_by_side) > 1:
+            phrases.setdefault(f" {' '.join(side_by_side)} ", quoted.strip())
     return Query(
         text=text,
         terms=tuple(terms),
-        phrases=phrases[:MOST_PHRASES],
+        phrases=tuple([Phrase(*each) for each in phrases.items()][:MOST_PHRASES]),
         period=find_period(scanned[:LONGEST_QUERY]),
     )
 
@@ -310,7 +317,7 @@ class QueryIntent:
         facts = {
             "names": ", ".join(self.names[:5]),
             "paths": ", ".join(self.paths[:5]),
-            "phrases": ", ".join(f"'{' '.join(phrase)}'" for phrase in self.query.phrases),
+            "phrases": ", ".join(f"'{phrase.text}'" for phrase in self.query.phrases),
             "from around": self.period.render() if self.period is not None else "",
             "phase": self.hints.phase,
         }

@@ -146,7 +146,7 @@ class TermWeights:
             for first in range(len(self.terms) - 1)
             if not (self.terms[first].is_prefix or self.terms[first + 1].is_prefix)
         ]
-        self.phrases = [f" {' '.join(phrase)} " for phrase in query.phrases]
+        self.phrases = query.phrases
         # Guesses stand for one another, so they are not added up over neighbors.
         self.guesses = frozenset(
             [number for number, term in enumerate(self.terms) if term.closeness < 1.0]
@@ -330,7 +330,7 @@ class Ranking:
                     near.append(f"near: {term.shown} {place}")
         found = [*matches[:_MOST_MATCHES], *near[:_MOST_NEAR]]
         found += [
-            f"phrase '{needle.strip()}'" for needle in terms.phrases if each.row.holds(needle)
+            f"phrase '{phrase.text}'" for phrase in terms.phrases if each.row.holds(phrase.needle)
         ]
         if self.period is not None and self.period.contains(each.row.created_at):
             found.append(f"from around {self.period.render()}")
@@ -375,9 +375,8 @@ class Ranking:
             weights = self._weights
             for first in self._pairs(each):
                 score += weights.pair_weight * min(worths[first], worths[first + 1])
-            score += sum(
-                [weights.phrase_weight * max(worths) for n in self.terms.phrases if row.holds(n)]
-            )
+            quoted = sum([row.holds(phrase.needle) for phrase in self.terms.phrases])
+            score += quoted * weights.phrase_weight * max(worths)
         score *= self._timeliness(row.created_at)
         in_code = sum([worths[number] for number in set(each.in_code)]) / (inside or 1.0)
         return RowWords(score, alone, inside / self.ideal, near / self.ideal, in_code)

@@ -488,7 +488,11 @@ class Search:
             share=self._weights.fusion.reranker,
         )
         is_timed = intent.period is not None
-        return newer_first(best, self.messages.around, is_timed), scale.render(), note
+        ranked = newer_first(best, self.messages.around, is_timed)
+        if intent.query.phrases:
+            # What holds the quoted words stands first, whatever else was found out about it.
+            ranked.sort(key=lambda each: not any(why.startswith("phrase ") for why in each.hit.why))
+        return ranked, scale.render(), note
 
     def _select(
         self,

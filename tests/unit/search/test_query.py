@@ -35,7 +35,7 @@ def test_name_and_parts_share_a_group() -> None:
 
 def test_quoted_words_are_a_phrase_and_terms() -> None:
     query = analyze_query('where is "refresh tokens" used')
-    assert query.phrases == (("refresh", "token"),)
+    assert query.phrases == ((" refresh token ", "refresh tokens"),)
     assert query.texts == ("refresh", "token", "use")
 
 
