@@ -177,10 +177,12 @@ def _read_part(programs: list[str], exported: list[str]) -> CommandPart | None:
     words = bare.split()[1:_MOST_WORDS]
     telling = [variable for variable in [*exported, *variables] if not trims_output(variable)]
     piped = " | ".join([first, *(_REDIRECT.sub("", program) for program in programs[1:])])
+    aim = head_of(bare)
     return CommandPart(
         " ".join([*telling, piped]),
         head_of(main),
-        head_of(bare),
+        # `python -c A` and `python -c B` do different things.
+        bare if aim in WORDS["interpreters"] else aim,
         purpose=purpose,
         arguments=tuple(word for word in words if not word.startswith("-")),
     )

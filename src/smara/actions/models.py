@@ -42,7 +42,9 @@ class CommandPart:
     head: str
     """The program and its verb, such as ``git push``."""
     aim: str
-    """The same without a runner: ``npx jest`` and ``jest`` have one aim."""
+    """The same without a runner: ``npx jest`` and ``jest`` have one aim. Of an interpreter that
+    runs code of its own line, the whole line.
+    """
     purpose: Purpose
     arguments: tuple[str, ...] = ()
     """The words that are no options."""
