@@ -184,7 +184,10 @@ def test_what_the_host_refused_to_run_is_not_told():
 
 
 def test_another_script_given_to_an_interpreter_is_no_fix():
-    read, other = 'python3 -c "import json; json.load(open(1))"', 'python3 -c "print(open(2).read())"'
+    read, other = (
+        'python3 -c "import json; json.load(open(1))"',
+        'python3 -c "print(open(2).read())"',
+    )
     talk = Talk().user("Look into it").run(read, "JSONDecodeError: Extra data", is_error=True)
     assert talk.run(other, "text").text("fix") == ""
     assert "Fixed: " in talk.run(read, "fine").text("fix")
