@@ -250,6 +250,7 @@ def test_a_task_cannot_depend_on_itself(tasks, named, type):
     (door,) = named(["door"])
     error = refused(lambda: tasks.depend(door.id, door.short_id, type=type), DependencyCycleError)
     assert list(error.path) == [door.short_id, door.short_id]
+    assert str(error).startswith("A task cannot wait for itself")
     assert tasks.get(door.id).dependencies == ()
 
 

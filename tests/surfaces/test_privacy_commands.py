@@ -43,6 +43,8 @@ def test_restore_asks_first_and_changes_nothing_without_an_answer(store, tmp_pat
     with smara.open(store) as memory:
         memory.messages.add(thread_id="login", role="user", content="later")
     assert call("restore", str(tmp_path / "b.db"), stdin=b"n\n").code == 130
+    unasked = call("restore", str(tmp_path / "b.db"), stdin=b"")
+    assert (unasked.code, "Add --yes to restore." in unasked.err) == (2, True)
     with smara.open(store) as memory:
         assert memory.threads.totals()["messages"] == 5
 

@@ -161,9 +161,15 @@ class TaskChange(Change[StoredTask]):
         tasks = self.store.by_numbers(self.session, circle)
         path = [tasks[no].short_id for no in circle]
         shown = " → ".join(path if len(path) <= 12 else [*path[:6], "…", *path[-5:]])
+        one, many = (
+            "A task cannot wait for itself",
+            "These tasks would wait for each other for ever",
+        )
         raise DependencyCycleError.with_hint(
-            f"These tasks would wait for each other for ever: {shown}.",
-            "Remove one of these dependencies first, or use the type related.",
+            f"{one if no == depends_on_no else many}: {shown}.",
+            "Name another task."
+            if no == depends_on_no
+            else "Remove one of these dependencies first, or use the type related.",
             path=path,
             brief=f"Dependency cycle: {shown}",
         )

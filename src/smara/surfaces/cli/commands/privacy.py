@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Mapping
 from datetime import datetime
@@ -61,6 +62,19 @@ def backup_command(memory: Memory, file: str | None) -> Reply:
     )
 
 
+def _ask_to_restore(file: str, path: str) -> None:
+    try:
+        is_agreed = click.confirm(f"Restore {file} to {path}?", err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        raise InvalidInputError(
+            "No terminal to ask for consent, so nothing was restored. Add --yes to restore."
+        ) from None
+    if not is_agreed:
+        raise click.Abort
+
+
 @click.command("restore")
 @click.argument("file", type=click.Path(dir_okay=False))
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -74,7 +88,7 @@ def restore_command(call: Invocation, file: str, yes: bool) -> Reply:
     """
     with call.memory() as memory:
         if memory.path is not None and not yes and not call.as_json:
-            click.confirm(f"Restore {file} to {memory.path}?", abort=True, err=True)
+            _ask_to_restore(file, memory.path)
         report = memory.privacy.restore(file)
     yield output.camel_case(report)
     output.sentence(f"Restored {file}: {_summary(report.counts)}.")
