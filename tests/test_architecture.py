@@ -410,7 +410,7 @@ MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "search/relevance": (1, 9, 126),
     "surfaces/cli/commands/commits": (1, 6, 71),
     "surfaces/cli/commands/decisions": (1, 6, 71),
-    "surfaces/cli/commands/privacy": (1, 13, 139),
+    "surfaces/cli/commands/privacy": (1, 14, 147),
     "surfaces/cli/commands/serve": (1, 8, 64),
     "telemetry": (3, 14, 110),
     "surfaces/http": (22, 360, 3_400),

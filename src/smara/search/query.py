@@ -149,7 +149,7 @@ class QueryTerm(NamedTuple):
 
 
 class Phrase(NamedTuple):
-    """Words in quotation marks: their terms as they stand in the index, and as they were typed."""
+    """Quoted words: their terms as in the index, and as typed."""
 
     needle: str
     text: str
@@ -216,7 +216,7 @@ def analyze_query(text: str) -> Query:
         chosen = {term.text for term in telling[:MOST_TERMS]}
         terms = [term for term in terms if term.text in chosen]
     # The terms of each quotation that stand side by side in the index.
-    phrases = {}
+    phrases: dict[str, str] = {}
     for quoted in _QUOTED.findall(scanned):
         side_by_side = [term.text for word in find_words(quoted) for term in expand(word).terms[:1]]
         if len(side_by_side) > 1:
