@@ -202,6 +202,7 @@ def test_a_session_teaches_the_same_however_it_arrives(paths, store, tmp_path, m
                         is_live=way == "live",
                         monkeypatch=monkeypatch,
                     )
+            memory.decisions.update()  # those of the newest, whatever has read the others
             learned[way] = (lessons(memory), [turns(memory, each) for each in read(paths, folder)])
     assert learned["live"] == learned["import"]
     assert learned["end"] == learned["import"]
