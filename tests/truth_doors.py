@@ -210,9 +210,11 @@ class Doors:
             return match[1] <= day(record["created_at"]) <= match[2]
         if match := re.fullmatch(rf"matches {word}(?: \(name\))?", reason):
             return record["is"] == "message" and stands_in(match["word"], record["text"])
-        if match := re.fullmatch(rf"near: {word} in the message (before|after)", reason):
-            beside = record["beside"].get(-1 if reason.endswith("before") else 1, "")
-            return stands_in(match["word"], beside)
+        if match := re.fullmatch(
+            rf"near: {word} (?P<far>in the message|two messages) (before|after)", reason
+        ):
+            steps = (1 + (match["far"] == "two messages")) * (-1 if reason[-6:] == "before" else 1)
+            return stands_in(match["word"], record["beside"].get(steps, ""))
         if match := re.fullmatch(rf"defines {word}", reason):
             return bool(re.search(rf"(?:def|class) {re.escape(match['word'])}\b", record["text"]))
         if match := re.fullmatch(rf"(?:a form of )?{word} in (?P<place>[a-z ]+)", reason):
