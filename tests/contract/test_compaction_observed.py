@@ -217,3 +217,11 @@ def test_pool_of_a_resource_serves_as_well(place: Any) -> None:
 def test_unknown_thread_is_an_error(memory: Any) -> None:
     with pytest.raises(NotFoundError):
         memory.compact("nowhere")
+
+
+def test_undo_keeps_a_title_that_no_database_can_store_as_it_is(memory):
+    memory.messages.add(thread_id="t", role="user", content="Please rename the module.")
+    memory.compact("t", keep=0)
+    memory.threads.update("t", title="nul\x00 and \ud800")
+    memory.compactions.undo(memory.compactions.list("t")[0].id)
+    assert memory.threads.get("t").title == "nul\x00 and \ud800"

@@ -633,7 +633,8 @@ def test_what_is_said_around_tools_and_its_receipts_are_so(doors, stage):
 
 LIES = {
     "search": (
-        ("matches cart", "matches wagon"), ("matches cart", "near: wagon two messages before"), ("cart in the text", "cart in the title"),
+        ("matches cart", "matches wagon"), ("cart in the text", "cart in the title"),
+        ("matches cart", "near: wagon two messages before"),
         ("relevance 1.00:", "relevance 0.40:"), ("100% of", "40% of"), ("31% of", "100% of"),
         ("source user_taught", "source observer_inferred"), ("words alone", "words and meaning"),
         ("confidence × ", "confidence × 1"), ("5 matches", "6 matches"), ("user · ", "tool · "),

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from smara.core.escape import from_storable
+from smara.core.escape import from_storable, to_storable
 from smara.core.scope import is_id
 from smara.database.database import Row, Session, marks, parts
 from smara.database.fulltext import Matching
@@ -132,9 +132,8 @@ class MessageStore(ProjectStore):
         if thread is None or outlook == before:
             return
         metadata = {**thread.metadata, "observations": outlook}
-        self.update_thread(
-            session, thread_id, thread.title, json.dumps(metadata), thread.updated_at
-        )
+        title = thread.title and to_storable(thread.title)
+        self.update_thread(session, thread_id, title, json.dumps(metadata), thread.updated_at)
 
     def find_thread(self, session: Session, thread_id: str) -> Thread | None:
         row = session.one(
