@@ -63,10 +63,10 @@ format: $(STAMP) ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format src evals bench tests
 
-faults: $(STAMP) ## the fault tests at their large counts, each test named as it ends, in about an hour
-	SMARA_FAULTS=large $(BIN)/python -m pytest -vv -n $(JOBS) --dist worksteal --durations 30 \
+faults: $(STAMP) ## the fault tests at their large counts, in an hour or two; on the same commit it goes on where it was
+	SMARA_FAULTS=large $(BIN)/python -m pytest -p tests.resume -vv -n $(JOBS) --dist worksteal --durations 30 \
 	  tests/faults tests/migrations $(LARGE)
-	SMARA_TEST_POOLER=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m postgres tests/contract
+	SMARA_TEST_POOLER=1 $(BIN)/python -m pytest -p tests.resume -q -n $(JOBS) --dist worksteal -m postgres tests/contract
 
 wheel: $(STAMP) ## dist/smara-….whl, for the image of deploy/
 	$(BIN)/pip wheel -q --no-deps --wheel-dir dist .

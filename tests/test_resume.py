@@ -1,0 +1,47 @@
+"""A long run that was interrupted goes on where it was."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TESTS = """
+import os, pytest
+@pytest.mark.parametrize("n", range(4))
+def test_it(n):
+    assert n != 2 or "WELL" in os.environ
+"""
+
+
+@pytest.mark.parametrize("jobs", ["0", "2"])
+def test_what_has_passed_on_a_commit_is_left_out_until_something_changes(tmp_path, jobs):
+    (tmp_path / "test_some.py").write_text(TESTS)
+    (tmp_path / ".gitignore").write_text(".faults\n__pycache__\n.pytest_cache\n")
+    git = ["git", "-c", "user.name=t", "-c", "user.email=t@localhost"]
+    for call in (["init", "-q"], ["add", "."], ["commit", "-qm", "begin"]):
+        subprocess.run([*git, *call], cwd=tmp_path, check=True)
+
+    def run(expected: str = "", **variables: str) -> str:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+        options = ["-p", "tests.resume", "-n", jobs, "--rootdir", str(tmp_path)]
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *options],
+            cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert expected in ("", str(done.returncode))
+        return done.stdout
+
+    assert "1 failed, 3 passed" in run()
+    assert "3 tests passed before" in (again := run())
+    assert "1 failed" in again
+    assert "passed in" not in again
+    assert "1 passed" in run(WELL="1")
+    assert "4 tests passed before" in run(WELL="1", expected="0")
+    assert "1 failed, 3 passed" in run(SMARA_TEST_POOLER="1"), "another kind of run"
+    (tmp_path / "new.py").write_text("")
+    assert "1 failed, 3 passed" in run(), "something is changed"
