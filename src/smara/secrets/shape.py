@@ -80,7 +80,9 @@ def is_secret(value: str, rule: Rule, name: str, is_quoted: bool, ends_line: boo
     if rule.shape == "format":
         return entropy(value) >= rule.min_entropy and not CUES["example in format"].search(value)
     # ``APP_SERVICE = "app.service"``: a constant that reads as it is called.
-    is_own_name = any(map(str.isalnum, value)) and _letters(name).endswith(_letters(value))
+    # In an address the user's name stands before the password, and may be the same.
+    own = _letters(value) if is_quoted and rule.shape != "url" else ""
+    is_own_name = own != "" and _letters(name).endswith(own)
     is_type = not is_quoted and CUES["type"].fullmatch(value) is not None
     if is_own_name or (is_type and _is_worded(value.rpartition(".")[2])):
         return False

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smara.secrets import redact_value
+from smara.secrets import redact, redact_value
 
 TOKEN = "ghp_" + "".join(random.Random(3).choices("abcdefghijkmnpqrstuvwxyzABCDEFGH23456789", k=36))
 json_like = st.recursive(
@@ -137,3 +137,8 @@ def test_steps_grow_with_the_number_of_names_not_with_its_square() -> None:
         return count
 
     assert lines_run(800) < 3 * lines_run(400)
+
+
+def test_a_password_that_is_the_name_of_its_user_is_found() -> None:
+    text = "https://Tr0ub4dor3xyz:Tr0ub4dor3xyz@example.com"
+    assert redact(text).text == "https://Tr0ub4dor3xyz:[REDACTED:password]@example.com"
