@@ -67,6 +67,7 @@ faults: $(STAMP) ## the fault tests at their large counts, in an hour or two; on
 	SMARA_FAULTS=large $(BIN)/python -m pytest -p tests.resume -vv -n $(JOBS) --dist worksteal --durations 30 \
 	  tests/faults tests/migrations $(LARGE)
 	SMARA_TEST_POOLER=1 $(BIN)/python -m pytest -p tests.resume -q -n $(JOBS) --dist worksteal -m postgres tests/contract
+	@rm -rf .faults
 
 wheel: $(STAMP) ## dist/smara-….whl, for the image of deploy/
 	$(BIN)/pip wheel -q --no-deps --wheel-dir dist .

@@ -1,7 +1,8 @@
 """``pytest -p tests.resume``: a long run that was interrupted goes on where it was.
 
 What has passed is written down by commit, in .faults; on the same commit, with nothing changed, it
-is not run again. A change of anything begins a run from its start.
+is not run again. A change of anything begins a run from its start; so does `make faults` once all
+have passed, since what fails now and then is found by repetition.
 """
 
 from __future__ import annotations
@@ -33,17 +34,25 @@ def _list_of(root: Path) -> Path | None:
 
 
 class _Record:
+    """Write down each test that passed: its call and what takes it down."""
+
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._called: set[str] = set()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" and report.passed and not hasattr(report, "wasxfail"):
+            self._called.add(report.nodeid)
+        elif report.when == "teardown" and report.passed and report.nodeid in self._called:
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(f"{report.nodeid}\n")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if hasattr(config, "workerinput") or (path := _list_of(config.rootpath)) is None:
+    if hasattr(config, "workerinput"):
+        return
+    os.environ.pop(_PASSED, None)
+    if (path := _list_of(config.rootpath)) is None:
         return
     path.parent.mkdir(exist_ok=True)
     before = path.with_suffix(".before")
@@ -69,5 +78,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and os.environ.get(_PASSED):
+    before = Path(os.environ.get(_PASSED, os.devnull))
+    is_empty = session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED
+    if is_empty and before.read_text(encoding="utf-8"):
         session.exitstatus = pytest.ExitCode.OK  # all have passed before

@@ -12,8 +12,14 @@ import pytest
 ROOT = Path(__file__).parents[1]
 TESTS = """
 import os, pytest
-@pytest.mark.parametrize("n", range(4))
-def test_it(n):
+
+@pytest.fixture
+def taken_down(request):
+    yield
+    assert request.node.callspec.params["n"] != 3 or "WELL" in os.environ
+
+@pytest.mark.parametrize("n", range(5))
+def test_it(n, taken_down):
     assert n != 2 or "WELL" in os.environ
 """
 
@@ -26,9 +32,9 @@ def test_what_has_passed_on_a_commit_is_left_out_until_something_changes(tmp_pat
     for call in (["init", "-q"], ["add", "."], ["commit", "-qm", "begin"]):
         subprocess.run([*git, *call], cwd=tmp_path, check=True)
 
-    def run(expected: str = "", **variables: str) -> str:
+    def run(*words: str, expected: str = "", **variables: str) -> str:
         environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
-        options = ["-p", "tests.resume", "-n", jobs, "--rootdir", str(tmp_path)]
+        options = ["-p", "tests.resume", "-n", jobs, "--rootdir", str(tmp_path), *words]
         done = subprocess.run(
             [sys.executable, "-m", "pytest", *options],
             cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
@@ -36,12 +42,13 @@ def test_what_has_passed_on_a_commit_is_left_out_until_something_changes(tmp_pat
         assert expected in ("", str(done.returncode))
         return done.stdout
 
-    assert "1 failed, 3 passed" in run()
+    run("-k", "nothing_is_called_so", expected="5")
+    assert "1 failed, 4 passed, 1 error" in run()
     assert "3 tests passed before" in (again := run())
-    assert "1 failed" in again
-    assert "passed in" not in again
-    assert "1 passed" in run(WELL="1")
-    assert "4 tests passed before" in run(WELL="1", expected="0")
-    assert "1 failed, 3 passed" in run(SMARA_TEST_POOLER="1"), "another kind of run"
+    assert "1 failed, 1 passed" in again
+    assert "1 error" in again
+    assert "2 passed" in run(WELL="1")
+    assert "5 tests passed before" in run(WELL="1", expected="0")
+    assert "1 failed, 4 passed, 1 error" in run(SMARA_TEST_POOLER="1"), "another kind of run"
     (tmp_path / "new.py").write_text("")
-    assert "1 failed, 3 passed" in run(), "something is changed"
+    assert "1 failed, 4 passed, 1 error" in run(), "something is changed"

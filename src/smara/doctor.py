@@ -19,7 +19,7 @@ from smara.database.database import Database
 from smara.database.filesystem import network_filesystem
 from smara.database.migrate import HEAD, schema_version
 from smara.environment import store_file
-from smara.errors import SmaraError
+from smara.errors import CorruptError, SmaraError
 from smara.memory import Memory, open_database, open_memory
 from smara.privacy.holders import processes_holding
 
@@ -254,10 +254,18 @@ def _content_findings(memory: Memory, fix: bool) -> Iterator[Finding]:
 
 def _integrity_finding(memory: Memory, index_damage: list[str]) -> Finding:
     """Return what is wrong with the file; damage to the index is left to the next check."""
-    damage = memory.internals.database.integrity()
+    is_refused = False
+    try:
+        damage = memory.internals.database.integrity()
+    except CorruptError as error:
+        # An index whose settings are lost makes SQLite refuse the whole check.
+        damage, is_refused = [str(error.facts.get("reason") or "its check is refused")], True
     # SQLite counts a wrong index as damage too, but it is made again without a backup.
     index_damage += [each for each in damage if "fts5" in each.casefold()]
     in_the_file = [each for each in damage if each not in index_damage]
+    if not in_the_file and is_refused:
+        text = "The pages were not checked: the damaged search index, below, refuses it."
+        return Finding("integrity", "warning", text, advice="Rebuild the index, then check again.")
     if not in_the_file:
         return Finding("integrity", "ok", "Every page of the store is sound.")
     return Finding(

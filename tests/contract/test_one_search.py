@@ -177,6 +177,8 @@ def test_a_question_in_quotation_marks_is_found_as_it_stands(memory):
     first = memory.search('"did you push"')[0]
     assert (first.content, "phrase 'did you push'" in first.why) == ("did you push?", True)
     assert memory.search("did you push")[0].content != "did you push?", "no answer to itself"
+    shown = [why for why in memory.search('"did  you\tpush"')[0].why if why.startswith("phrase")]
+    assert shown == ["phrase 'did you push'"]
 
 
 def test_a_past_question_that_asks_the_same_ranks_below_its_answer(memory):
@@ -193,6 +195,8 @@ def test_a_past_question_that_asks_the_same_ranks_below_its_answer(memory):
     factors = {hit.content: dict(hit.stages.factors) for hit in found}
     assert "asks the same" in factors[question]
     assert "asks the same" not in factors[answer]
+    beside = {hit.content: dict(hit.stages.factors) for hit in memory.search(f'{question} "a b"')}
+    assert "asks the same" in beside[question], "what is quoted stands elsewhere"
 
 
 def test_a_question_about_something_else_keeps_its_place(memory):

@@ -190,6 +190,22 @@ def test_overwritten_pages_are_damage(path):
     assert [each for each in found if "which says" in each.text or not each.advice] == []
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM message_index_config",
+        "DELETE FROM word_trigrams_config",
+        "UPDATE message_index_config SET v = 99 WHERE k = 'version'",
+    ],
+)
+def test_an_index_that_lost_its_settings_is_no_damaged_file(path, damage):
+    run_sql(path, damage)
+    found = [each for each in examine(Settings(db=path)) if each.level != "ok"]
+    assert [each.text for each in found if "file is damaged" in each.text] == []
+    assert ".recover" not in "".join(each.advice for each in found)
+    assert "search index" in [each.check for each in found]
+
+
 def test_check_that_cannot_read_the_store_says_what_to_do(path, monkeypatch):
     def refuse(self: object) -> list[str]:
         raise CorruptError("The database is damaged. Run `smara doctor`, which says what.")

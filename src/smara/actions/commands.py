@@ -7,6 +7,9 @@ only trims the output (`| tail`, `2>&1`, `NO_COLOR=1`) are not.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from zlib import crc32
+
 from smara.actions.models import LOOKING, Command, CommandPart, CommitRun, Purpose
 from smara.core.extract import read_cues
 from smara.core.startup.regex import re, regex
@@ -101,6 +104,12 @@ def read_command(line: object) -> Command | None:
             parts.append(part)
     if not parts:
         return None
+    if bodiless != text:  # the code that an interpreter is fed: another text does another thing
+        fed = f" <<{crc32(text.encode('utf-8', 'surrogatepass')):08x}"
+        parts = [
+            replace(part, aim=part.aim + fed) if part.head in WORDS["interpreters"] else part
+            for part in parts
+        ]
     changing = [part for part in parts if part.purpose not in LOOKING] or parts
     main = max(reversed(parts), key=lambda part: WEIGHT[part.purpose])
     # What a line writes into a file, or stages for a commit, is another text each time.
@@ -181,8 +190,8 @@ def _read_part(programs: list[str], exported: list[str]) -> CommandPart | None:
     return CommandPart(
         " ".join([*telling, piped]),
         head_of(main),
-        # `python -c A` and `python -c B` do different things.
-        bare if aim in WORDS["interpreters"] else aim,
+        # `python -c A` and `python -c B` do different things; `python3 -c A` is the first again.
+        f"{aim} {bare.partition(' ')[2]}".rstrip() if aim in WORDS["interpreters"] else aim,
         purpose=purpose,
         arguments=tuple(word for word in words if not word.startswith("-")),
     )

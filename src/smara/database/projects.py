@@ -458,4 +458,6 @@ class Projects:
             (project_id, name, self._clock.now_ms()),
         )
         no = number(session, "SELECT no FROM projects WHERE id = ?", (project_id,))
+        if not no:
+            raise AssertionError("a project that was just inserted is gone")
         return Scope(no, project_id)

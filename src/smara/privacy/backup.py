@@ -26,13 +26,13 @@ from smara.privacy.rows import record_counts
 _READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 
 
-def back_up(database: SqliteDatabase, path: str) -> dict[str, int]:
+def back_up(database: SqliteDatabase, path: str, *, is_counted: bool = False) -> dict[str, int]:
     """Copy a store into a new private file, while others write.
 
     The file gets its name when it is whole and checked.
 
     Returns:
-        The rows of the copy by table: the store itself may have gone on meanwhile.
+        The rows of the copy by table, if asked: the store itself may have gone on meanwhile.
 
     Raises:
         DatabaseError: If the copy cannot be written, or does not pass the check.
@@ -48,7 +48,7 @@ def back_up(database: SqliteDatabase, path: str) -> dict[str, int]:
         ):
             _copy(source, copy)
             _require_sound(copy, path)
-            counts = record_counts(SqliteSession(copy))
+            counts = record_counts(SqliteSession(copy)) if is_counted else {}
         with open(partial, "r+b") as file:
             os.fsync(file.fileno())
         os.replace(partial, path)

@@ -127,7 +127,7 @@ class Privacy:
 
         with private_file(target):
             pass  # refuses what cannot be written, before the pages are copied
-        counts = back_up(self._database, target)
+        counts = back_up(self._database, target, is_counted=True)
         log.event("store.backed_up", path=target)
         return BackupReport(target, "sqlite", os.stat(target).st_size, file_hash(target), counts)
 

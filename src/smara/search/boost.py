@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from smara.core.startup.regex import regex
 from smara.knowledge.kinds import KINDS
-from smara.search.models import PHASES, SearchCandidate
+from smara.search.models import PHASES, Hit, SearchCandidate
 from smara.search.query import STOP_WORDS, QueryIntent
 from smara.search.weights import WEIGHTS, BoostWeights
 
@@ -39,8 +39,7 @@ class Boost:
     ) -> None:
         self._phase = intent.hints.phase
         self._files = intent.hints.files
-        # Who quotes a question looks for it.
-        self._words = frozenset(() if intent.query.phrases else intent.query.texts)
+        self._words = frozenset(intent.query.texts)
         self._now_ms = now_ms
         self._weights = weights
 
@@ -64,7 +63,7 @@ class Boost:
         elif hit.source in weights.derived:
             reason = "the code itself" if hit.source == "code" else "a note of what was said"
             candidate.multiply(reason, weights.derived[hit.source])
-        elif hit.role == "user" and self._asks_the_same(hit.content):
+        elif hit.role == "user" and not _is_quoted(hit) and self._asks_the_same(hit.content):
             candidate.multiply("asks the same", weights.same_question)
         if hit.files and self._files and _touches(hit.files, self._files):
             candidate.multiply("about a file in play", weights.in_play)
@@ -86,6 +85,11 @@ class Boost:
         """Return 1.03 for what is new, 1.015 after a half-life."""
         age_days = max(0, self._now_ms - created_at) / _DAY_MS
         return 1 + self._weights.newest * math.exp2(-age_days / self._weights.half_life_days)
+
+
+def _is_quoted(hit: Hit) -> bool:
+    """Return True if a hit holds what the query quotes: who quotes a question looks for it."""
+    return any(why.startswith("phrase ") for why in hit.why)
 
 
 def _touches(files: Sequence[str], in_play: Sequence[str]) -> bool:

@@ -12,7 +12,7 @@ from datetime import date
 from typing import Literal, NamedTuple
 
 from smara.core.dates import Days, Period, find_past_days, find_period
-from smara.core.extract import word_set
+from smara.core.extract import one_line, shorten, word_set
 from smara.core.startup.record import dataclass, field
 from smara.core.startup.regex import re, regex
 from smara.core.terms import Kind, expand, fold
@@ -220,7 +220,8 @@ def analyze_query(text: str) -> Query:
     for quoted in _QUOTED.findall(scanned):
         side_by_side = [term.text for word in find_words(quoted) for term in expand(word).terms[:1]]
         if len(side_by_side) > 1:
-            phrases.setdefault(f" {' '.join(side_by_side)} ", quoted.strip())
+            shown = shorten(one_line(quoted), LONGEST_SHOWN)
+            phrases.setdefault(f" {' '.join(side_by_side)} ", shown)
     return Query(
         text=text,
         terms=tuple(terms),

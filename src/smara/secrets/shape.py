@@ -79,12 +79,13 @@ def is_secret(value: str, rule: Rule, name: str, is_quoted: bool, ends_line: boo
     """
     if rule.shape == "format":
         return entropy(value) >= rule.min_entropy and not CUES["example in format"].search(value)
-    # ``APP_SERVICE = "app.service"``: a constant that reads as it is called.
-    # In an address the user's name stands before the password, and may be the same.
-    own = _letters(value) if is_quoted and rule.shape != "url" else ""
-    is_own_name = own != "" and _letters(name).endswith(own)
-    is_type = not is_quoted and CUES["type"].fullmatch(value) is not None
-    if is_own_name or (is_type and _is_worded(value.rpartition(".")[2])):
+    # In `f("password", "x")` the second string need not belong to the first.
+    is_passed = name.rstrip("\"'`\\ \t\n").endswith((",", "("))
+    if rule.shape != "url" and not is_passed and is_quoted and _reads_as(value, name):
+        return False  # ``APP_SERVICE = "app.service"``: a constant that reads as it is called
+    # ``key: ed25519.Ed25519PrivateKey``; a password may look like it, and is never taken for one.
+    is_type = rule.shape == "token" and not is_quoted and CUES["type"].fullmatch(value)
+    if is_type and all(map(_is_worded, value.split("."))):
         return False
     if rule.shape == "random":
         return _is_random(value) and not _is_example(value)
@@ -106,8 +107,6 @@ def is_secret(value: str, rule: Rule, name: str, is_quoted: bool, ends_line: boo
         return False
     if _is_reference(value) or _is_example(value):
         return False
-    # In `f("password", "x")` the second string need not belong to the first.
-    is_passed = name.rstrip("\"'`\\ \t\n").endswith((",", "("))
     if rule.shape == "token":
         return _is_token(value, name, is_quoted and not is_passed) and (
             not is_passed or len(value) >= 16
@@ -143,6 +142,11 @@ def is_secret(value: str, rule: Rule, name: str, is_quoted: bool, ends_line: boo
 
 def _is_worded(name: str) -> bool:
     return len(CUES["switch"].findall(name)) + len(CUES["unwordly"].findall(name)) < 3
+
+
+def _reads_as(value: str, name: str) -> bool:
+    own = _letters(value)
+    return own != "" and _STRONG_SIGNS.isdisjoint(value) and _letters(name).endswith(own)
 
 
 def _letters(text: str) -> str:

@@ -15,7 +15,7 @@ from smara.adapters.hook_output import emit, fit
 from smara.adapters.hosts import brief, reply
 from smara.adapters.hosts.hook_store import drain_in_background
 from smara.adapters.hosts.precompute import instructions_of
-from smara.adapters.hosts.session_log import ROUND, ROUND_SECONDS, _path
+from smara.adapters.hosts.session_log import ROUND, ROUND_SECONDS, _path, leave_mark
 from smara.context.models import PrecomputedInjections
 from smara.core.tool_triggers import triggers_of
 from smara.memory import Memory
@@ -234,3 +234,11 @@ def test_outside_git_the_store_is_asked_once_and_again_when_the_folder_was_named
         memory.in_project(name).memories.remember("Redis must run before the tests start.")
     assert reply.choose(*event, folder) is None
     assert "Redis" in str(asked(*claude("SessionStart", source="resume", cwd=str(plain)), folder))
+
+
+def test_a_round_whose_mark_cannot_be_left_is_not_made(folder):
+    os.makedirs(folder, exist_ok=True)
+    blocked = str(Path(folder, "a-file"))
+    Path(blocked).write_text("")
+    assert leave_mark(blocked, ROUND, ROUND_SECONDS)
+    assert not leave_mark(blocked, ROUND, ROUND_SECONDS, if_unwritable=False)

@@ -142,3 +142,32 @@ def test_steps_grow_with_the_number_of_names_not_with_its_square() -> None:
 def test_a_password_that_is_the_name_of_its_user_is_found() -> None:
     text = "https://Tr0ub4dor3xyz:Tr0ub4dor3xyz@example.com"
     assert redact(text).text == "https://Tr0ub4dor3xyz:[REDACTED:password]@example.com"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgres://app:{}@db.example.org/x", "redis://:{}@cache:6379", "password={}",
+        "DB_PASSWORD={}", "export PGPASSWORD={}", "mysql -u root -p{}", "pass: {}",
+        "mysql -u root --password={}", "curl -u anna:{} https://example.org",
+        "sshpass -p {} ssh x", "machine x login bob password {}",
+    ],
+)  # fmt: skip
+def test_a_password_of_two_words_with_a_dot_is_not_taken_for_a_type(text: str) -> None:
+    assert "summer.Rain1" not in redact(text.format("summer.Rain1")).text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "api_key: k3j4h5g6f7d8s9a0q1w2e3.Prod",
+        "auth_token=a8f9e0c1d2b3a4958677.Live",
+        "secret = f0e1d2c3b4a5968778695a4b3c2d1e0f.Main",
+        'HTTPBasicAuth("Tr0ub4dor3xyz", "Tr0ub4dor3xyz")',
+        'login("Tr0ub4dor3xyz", "Tr0ub4dor3xyz")',
+        'password = "Pass!Word!!"',
+        "password='p!a!s!s!w!o!r!d'",
+    ],
+)
+def test_a_value_is_only_a_name_if_all_of_it_reads_so(text: str) -> None:
+    assert redact(text).findings

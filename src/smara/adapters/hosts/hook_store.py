@@ -236,7 +236,7 @@ def take_in(
         left = until - clock() if seconds >= BACKGROUND_SECONDS else 0.0
         drafts = refresh(memory, folder, done, history_seconds=left)
         is_patient = seconds >= BACKGROUND_SECONDS and not done.is_busy
-        if is_patient and leave_mark(folder, ROUND, ROUND_SECONDS):
+        if is_patient and leave_mark(folder, ROUND, ROUND_SECONDS, if_unwritable=False):
             projects = {memory.project, *(project for project, _ in done.folders.values())}
             for _ in chain.from_iterable(memory.in_project(p).worker.steps() for p in projects):
                 if clock() >= until:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from smara.adapters.host_specs import host_named
 from smara.adapters.hosts import brief
@@ -26,9 +26,11 @@ from smara.database.migrate import HEAD
 from smara.database.probe import MEMORIES, TASKS, Probe, has_changed, last_rows, open_probe
 from smara.environment import spool_folder
 from smara.errors import SmaraError
-from smara.knowledge.models import TypedMemory
 from smara.memory import Memory, open_memory
 from smara.secrets.redact import clean_id
+
+if TYPE_CHECKING:
+    from smara.knowledge.models import TypedMemory
 
 _MOST_INSTRUCTIONS = 100_000
 _MOST_FILES = 50

@@ -34,11 +34,13 @@ ROUND, ROUND_SECONDS = "round", 3_600
 """The mark of what a worker would do, and how often it is done by a process that drains."""
 
 
-def leave_mark(folder: str, name: str, good_seconds: float | None = None) -> bool:
+def leave_mark(
+    folder: str, name: str, good_seconds: float | None = None, *, if_unwritable: bool = True
+) -> bool:
     """Leave a mark; return False if it is there already.
 
-    A mark is good for ever, or for so many seconds. A process that cannot leave one counts as the
-    first.
+    A mark is good for ever, or for so many seconds. A process that cannot leave one gets
+    `if_unwritable`: what may be done twice counts as the first time, costly work does not.
     """
     path = _path(folder, name)
     for _ in range(2):
@@ -51,9 +53,9 @@ def leave_mark(folder: str, name: str, good_seconds: float | None = None) -> boo
             try:
                 make_private(os.path.dirname(path))
             except OSError:
-                return True
+                return if_unwritable
         except OSError:
-            return True
+            return if_unwritable
     if good_seconds is None:
         return False
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.unit.observations.offline.talk import Talk, only
 
 
@@ -183,11 +185,21 @@ def test_what_the_host_refused_to_run_is_not_told():
     )
 
 
-def test_another_script_given_to_an_interpreter_is_no_fix():
-    read, other = (
-        'python3 -c "import json; json.load(open(1))"',
-        'python3 -c "print(open(2).read())"',
-    )
+@pytest.mark.parametrize(
+    ("read", "other"),
+    [
+        ('python3 -c "import json; json.load(open(1))"', 'python3 -c "print(open(2).read())"'),
+        ("python3 - <<'EOF'\njson.load(open(1))\nEOF", "python3 - <<'EOF'\nprint(2)\nEOF"),
+        ('psql -c "select a"', 'psql -c "select 1"'),
+        ('npx tsx -e "a()"', 'npx tsx -e "b()"'),
+    ],
+)
+def test_another_script_given_to_an_interpreter_is_no_fix(read, other):
     talk = Talk().user("Look into it").run(read, "JSONDecodeError: Extra data", is_error=True)
     assert talk.run(other, "text").text("fix") == ""
     assert "Fixed: " in talk.run(read, "fine").text("fix")
+
+
+def test_the_same_script_under_the_other_name_of_its_interpreter_is_a_fix():
+    talk = Talk().user("Look").run('python -c "import x"', "python: not found", is_error=True)
+    assert "Fixed: " in talk.run('python3 -c "import x"', "fine").text("fix")
