@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from smara.config import Settings
+from smara.environment import fleet_sign
 from smara.errors import BusyError, ConfigError, ModelUnavailableError
 from smara.fleet.cluster import examine_cluster
 from smara.fleet.member import Jobs, Member
@@ -300,6 +303,15 @@ def test_every_project_is_learned_from_once_a_day(memory: Any, queue: JobQueue) 
         memory.in_project(f"p{number}")
     assert sum(queue.put_daily(hour) for hour in range(24)) == 6
     assert drain(memory) == 6
+
+
+def test_process_of_a_fleet_shows_that_it_is_alive(memory: Any, queue: JobQueue) -> None:
+    sign = Path(fleet_sign())
+    sign.parent.mkdir(parents=True, exist_ok=True)
+    sign.touch()
+    os.utime(sign, (0, 0))
+    drain(memory)
+    assert sign.stat().st_mtime > 0
 
 
 def test_jobs_of_an_erased_project_end(place: Place, memory: Any, queue: JobQueue) -> None:
