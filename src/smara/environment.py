@@ -119,7 +119,7 @@ def serve_folder() -> str:
 
 
 def fleet_sign() -> str:
-    """Return the file that workers of a fleet touch while they are alive."""
+    """Return the file that living workers of a fleet touch."""
     return os.path.join(os.environ.get("SMARA_HOME") or data_folder(), "fleet", "alive")
 
 
