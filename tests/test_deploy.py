@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import fields
@@ -18,6 +19,7 @@ import yaml
 
 import smara
 from smara.config import Settings, load_settings
+from smara.environment import fleet_sign
 from smara.fleet.queue import parse_limits
 from smara.surfaces.cli import app
 from smara.surfaces.http.server import _CLOSING_SECONDS
@@ -27,7 +29,15 @@ DEPLOY = ROOT / "deploy"
 COMPOSE = yaml.safe_load((DEPLOY / "compose" / "compose.yaml").read_text(encoding="utf-8"))
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 CONTAINERFILE = (DEPLOY / "image" / "Containerfile").read_text(encoding="utf-8")
-OWN = [name for name, each in COMPOSE["services"].items() if each["image"].startswith("smara")]
+OWN = [name for name, each in COMPOSE["services"].items() if "smara:" in each["image"]]
+KEYS = {
+    "smara-api": {"SMARA_DB", "SMARA_REPLICA_URL", "SMARA_HTTP_KEY"},
+    "smara-mcp": {"SMARA_DB", "SMARA_REPLICA_URL", "SMARA_MCP_TOKEN"},
+    "smara-worker": {"SMARA_DB", "SMARA_FLEET_URL"},
+    "pgbouncer": {"DB_HOST", "DB_PORT", "DB_USER", "DB_PASSWORD", "DB_NAME"},
+}
+"""What each pod has to know of the secret, beside the keys of vendors."""
+VENDORS = {"ANTHROPIC_API_KEY", "OPENAI_API_KEY"}
 
 
 def manifests() -> list[dict[str, Any]]:
@@ -37,7 +47,33 @@ def manifests() -> list[dict[str, Any]]:
         for path in sorted((DEPLOY / "kustomize").rglob("*.yaml"))
         for each in yaml.safe_load_all(path.read_text(encoding="utf-8"))
     ]
-    return [each for each in found if each["kind"] != "Kustomization"]
+    patches = ("every",)
+    return [
+        each
+        for each in found
+        if each["kind"] != "Kustomization" and each["metadata"]["name"] not in patches
+    ]
+
+
+def built(overlay: str, folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    """The objects that an overlay makes, by kind and name, with the secrets of the example."""
+    program = shutil.which("kubectl")
+    if program is None:
+        pytest.skip("kubectl is not installed")
+    copied = shutil.copytree(DEPLOY / "kustomize", folder / "kustomize")
+    shutil.copy(copied / "small" / "secrets.env.example", copied / "small" / "secrets.env")
+    command = [program, "kustomize", str(copied / overlay)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = list(yaml.safe_load_all(done.stdout))
+    return {(each["kind"], each["metadata"]["name"]): each for each in found}
+
+
+def secrets_of(container: dict[str, Any]) -> set[str]:
+    """The keys of a secret that a container is given."""
+    assert not [each for each in container.get("envFrom", ()) if "secretRef" in each]
+    given = [each.get("valueFrom", {}).get("secretKeyRef") for each in container["env"]]
+    return {each["key"] for each in given if each}
 
 
 def pods() -> dict[str, dict[str, Any]]:
@@ -70,9 +106,13 @@ def environments() -> Iterator[tuple[str, dict[str, str]]]:
         yield f"compose {name}", {key: re.sub(r"\$\{[^}]*\}", "", v) for key, v in given.items()}
     for path in sorted((DEPLOY / "kustomize").rglob("kustomization.yaml")):
         page = yaml.safe_load(path.read_text(encoding="utf-8"))
-        for made in [*page.get("configMapGenerator", ()), *page.get("secretGenerator", ())]:
+        for made in page.get("configMapGenerator", ()):
             yield f"kustomize {path.parent.name}", dict(e.split("=", 1) for e in made["literals"])
-    for path in (DEPLOY / "systemd" / "smara.env", DEPLOY / "compose" / ".env.example"):
+    for path in (
+        DEPLOY / "systemd" / "smara.env",
+        DEPLOY / "compose" / ".env.example",
+        DEPLOY / "kustomize" / "small" / "secrets.env.example",
+    ):
         pairs = re.findall(r'^(\w+)="?([^"\n]*)"?$', path.read_text(), re.MULTILINE)
         yield path.name, dict(pairs)
     yield "image", dict(re.findall(r"(SMARA_\w+)=(\S+)", CONTAINERFILE))
@@ -82,7 +122,7 @@ def environments() -> Iterator[tuple[str, dict[str, str]]]:
 def test_command_is_one_that_smara_understands(place: str, words: list[str]) -> None:
     above = app.cli.make_context("smara", list(words), resilient_parsing=False)
     name, command, rest = app.cli.resolve_command(above, [*above._protected_args, *above.args])
-    assert name in ("serve", "mcp", "worker")
+    assert name in ("serve", "mcp", "worker", "status")
     assert isinstance(command, click.Command)
     command.make_context(name, rest, parent=above)
     assert "--verbose" in words, "the log lines of a container are all that is seen of it"
@@ -113,7 +153,8 @@ def test_there_are_two_servers_a_pooler_workers_and_pgvector() -> None:
     assert services["pgbouncer"]["environment"]["POOL_MODE"] == "transaction"
     assert "pgvector" in services["postgres"]["image"]
     proxy = (DEPLOY / "compose" / "nginx.conf").read_text()
-    assert all(f"server {name}:8765" in proxy for name in ("api-1", "api-2"))
+    assert all(f"server {name}:8765 resolve" in proxy for name in ("api-1", "api-2"))
+    assert "resolver 127.0.0.11" in proxy
 
 
 def seconds(text: str) -> int:
@@ -150,28 +191,122 @@ def test_probes_ask_for_paths_that_a_server_answers() -> None:
 
 def test_image_is_of_this_release_with_extras_that_exist() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    (extras,) = re.findall(r"\$wheel\[([a-z,]+)\]", CONTAINERFILE)
+    (extras,) = re.findall(r"\.whl\[([a-z,]+)\]", CONTAINERFILE)
     assert set(extras.split(",")) <= set(project["optional-dependencies"])
     assert {"postgres", "fleet", "http", "telemetry"} <= set(extras.split(","))
     base = yaml.safe_load((DEPLOY / "kustomize" / "base" / "kustomization.yaml").read_text())
-    tags = {base["images"][0]["newTag"], *(COMPOSE["services"][n]["image"][6:] for n in OWN)}
-    assert tags == {smara.__version__}
+    images = {COMPOSE["services"][name]["image"] for name in OWN}
+    assert images == {f"${{SMARA_IMAGE:-smara:{smara.__version__}}}"}
+    assert base["images"][0]["newTag"] == smara.__version__
     assert f"smara:{smara.__version__}" in CONTAINERFILE
-    for line in re.findall(r"^COPY (?!--)(\S+)", CONTAINERFILE, re.MULTILINE):
-        assert line == "dist/*.whl" or (ROOT / line).exists()
+    assert f"\nARG VERSION={smara.__version__}\n" in CONTAINERFILE
+    # dist/ may hold other releases; pip refuses two wheels of one package.
+    wheel, *others = re.findall(r"^COPY (?!--)(\S+)", CONTAINERFILE, re.MULTILINE)
+    assert wheel == "dist/smara-${VERSION}-py3-none-any.whl"
+    assert all((ROOT / each).exists() for each in others)
+    assert "make wheel" in (DEPLOY / "compose" / "compose.yaml").read_text()
+
+
+def test_secrets_are_in_files_that_git_ignores() -> None:
+    git = shutil.which("git")
+    if git is None or not (ROOT / ".git").exists():
+        pytest.skip("not in a repository")
+    for path in ("deploy/compose/.env", "deploy/kustomize/small/secrets.env", ".env"):
+        assert subprocess.run([git, "check-ignore", "-q", path], cwd=ROOT).returncode == 0, path
+        example = f"{path}.example"
+        assert subprocess.run([git, "check-ignore", "-q", example], cwd=ROOT).returncode == 1
+    for path in (DEPLOY / "kustomize").rglob("kustomization.yaml"):
+        page = yaml.safe_load(path.read_text(encoding="utf-8"))
+        assert not [each for each in page.get("secretGenerator", ()) if "literals" in each]
+
+
+def test_every_service_of_compose_is_examined() -> None:
+    for name, each in COMPOSE["services"].items():
+        assert "healthcheck" in each or name == "migrate", name
+    first = COMPOSE["services"]["migrate"]
+    assert first["restart"] == "no"
+    for name in set(OWN) - {"migrate"}:
+        needed = COMPOSE["services"][name]["depends_on"]["migrate"]
+        assert needed == {"condition": "service_completed_successfully"}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="images are of Linux")
+def test_probe_of_workers_looks_where_they_show_that_they_are_alive(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (home,) = re.findall(r"--home-dir (\S+)", CONTAINERFILE)
+    monkeypatch.setenv("HOME", home)
+    for name in ("SMARA_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    look = f'test -n "$(find {fleet_sign()} -mmin -2)"'
+    container = pods()["smara-worker"]["containers"][0]
+    for probe in ("startupProbe", "livenessProbe"):
+        assert container[probe]["exec"]["command"] == ["sh", "-c", look]
+    _, text = COMPOSE["services"]["worker"]["healthcheck"]["test"]
+    assert text.replace("$$", "$") == look
+
+
+def test_pooler_is_recent_and_no_stranger_can_hang_it() -> None:
+    """CVE-2026-6664 to 6667 need 1.25.2; CVE-2026-107349 needs 1.26.1, or `options` in the list."""
+    base = yaml.safe_load((DEPLOY / "kustomize" / "base" / "kustomization.yaml").read_text())
+    compose = COMPOSE["services"]["pgbouncer"]
+    (pod,) = (
+        each["spec"]["template"]["spec"]["containers"][0]
+        for each in manifests()
+        if each["kind"] == "Deployment" and each["metadata"]["name"] == "pgbouncer"
+    )
+    given = {each["name"]: each.get("value") for each in pod["env"]}
+    tags = {base["images"][1]["newTag"], re.findall(r":(v[\w.-]+)}$", compose["image"])[0]}
+    (tag,) = tags
+    assert tuple(map(int, re.findall(r"\d+", tag)))[:3] >= (1, 25, 2)
+    for each in (given, compose["environment"]):
+        assert "options" in each["IGNORE_STARTUP_PARAMETERS"].split(",")
+        assert each["POOL_MODE"] == "transaction"
 
 
 @pytest.mark.parametrize("overlay", ["base", "small", "large"])
-def test_kustomize_builds_what_it_names(overlay: str) -> None:
-    program = shutil.which("kubectl")
-    if program is None:
-        pytest.skip("kubectl is not installed")
-    folder = DEPLOY / "kustomize" / overlay
-    done = subprocess.run([program, "kustomize", str(folder)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    built = {(each["kind"], each["metadata"]["name"]) for each in yaml.safe_load_all(done.stdout)}
-    assert {("Deployment", "smara-api"), ("Deployment", "smara-worker")} <= built
-    assert (("StatefulSet", "postgres") in built) == (overlay == "small")
+def test_kustomize_builds_what_it_names(overlay: str, tmp_path: Path) -> None:
+    found = built(overlay, tmp_path)
+    assert {("Deployment", "smara-api"), ("Deployment", "smara-worker")} <= found.keys()
+    assert (("StatefulSet", "postgres") in found) == (overlay == "small")
+    for name, keys in KEYS.items():
+        pod = found["Deployment", name]["spec"]["template"]["spec"]
+        (container,) = pod["containers"]
+        assert secrets_of(container) - VENDORS == keys
+        assert "livenessProbe" in container
+        assert container["securityContext"]["readOnlyRootFilesystem"] is True
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        if name != "pgbouncer":  # a store that is moved takes longer than a probe waits
+            (first,) = pod["initContainers"]
+            assert (first["image"], secrets_of(first)) == (container["image"], {"SMARA_DB"})
+            words = list(first["args"])
+            above = app.cli.make_context("smara", words)
+            assert app.cli.resolve_command(above, [*above._protected_args])[0] == "status"
+
+
+def test_secrets_of_the_example_are_all_that_its_pods_need(tmp_path: Path) -> None:
+    found = built("small", tmp_path)
+    (secret,) = (each for (kind, _), each in found.items() if kind == "Secret")
+    every = set().union(*KEYS.values())
+    assert every - {"DB_PORT", "SMARA_REPLICA_URL"} == secret["data"].keys()
+
+
+def test_large_is_what_the_guide_says_and_leaves_the_count_to_the_autoscaler(
+    tmp_path: Path,
+) -> None:
+    found = built("large", tmp_path)
+    page = (ROOT / "docs" / "guide" / "servers.md").read_text(encoding="utf-8")
+    (row,) = re.findall(r"^\| large \|.*$", page, re.MULTILINE)
+    assert "4 to 16 × 1 core, 512 MB" in row
+    assert "8 processes on 8 cores" in row
+    scaler = found["HorizontalPodAutoscaler", "smara-api"]["spec"]
+    assert (scaler["minReplicas"], scaler["maxReplicas"]) == (4, 16)
+    api, worker = (found["Deployment", f"smara-{each}"]["spec"] for each in ("api", "worker"))
+    assert "replicas" not in api
+    asked = api["template"]["spec"]["containers"][0]["resources"]["requests"]
+    assert asked == {"cpu": "1", "memory": "512Mi"}
+    assert worker["replicas"] == 8
+    assert worker["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "1"
 
 
 @pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)

@@ -52,6 +52,8 @@ class Settings:
     """How many jobs of each queue one process of a fleet runs at once."""
     drain_seconds: float = 0.0
     """How long a server that is told to stop goes on answering while ``/ready`` says no."""
+    public_url: str | None = None
+    """The address of servers behind a proxy with TLS, such as ``https://smara.example.com``."""
     log_format: Literal["text", "json"] = "text"
     """How ``--verbose`` writes log lines: for people, or one JSON object each."""
     tracing: bool = False
@@ -415,6 +417,12 @@ def _kind(name: str) -> type[Any]:
     return type(default) if isinstance(default, int | float) else str
 
 
+def _is_server(url: str) -> bool:
+    scheme, _, rest = url.partition("://")
+    host = rest.removesuffix("/")
+    return scheme in ("http", "https") and bool(host) and not set(host) & set("/?#@\\ ")
+
+
 def _check(name: str, value: Any, source: str) -> Any:
     kind = _kind(name)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
@@ -432,6 +440,11 @@ def _check(name: str, value: Any, source: str) -> Any:
         raise ConfigError(
             f"{source}: {value.partition(':')[0]!r} is no kind of store. Give a path (notes.db, "
             "./notes.db), sqlite:///PATH, :memory:, or postgresql://USER@HOST/NAME."
+        )
+    if name == "public_url" and not _is_server(value):
+        raise ConfigError(
+            f"{source}: {value!r} is not the address of a server. Give its scheme and host alone, "
+            "such as https://smara.example.com."
         )
     if name in _CHOICES and value not in _CHOICES[name]:
         raise ConfigError(

@@ -118,6 +118,11 @@ def serve_folder() -> str:
     return os.path.join(os.environ.get("SMARA_HOME") or data_folder(), "serve")
 
 
+def fleet_sign() -> str:
+    """Return the file that living workers of a fleet touch."""
+    return os.path.join(os.environ.get("SMARA_HOME") or data_folder(), "fleet", "alive")
+
+
 def setup_folder() -> str:
     """Return the folder of the original configurations."""
     return os.path.join(os.environ.get("SMARA_HOME") or data_folder(), "setup")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from smara.config import Settings
-from smara.errors import ConfigError, ModelUnavailableError
+from smara.environment import fleet_sign
+from smara.errors import BusyError, ConfigError, ModelUnavailableError
 from smara.fleet.cluster import examine_cluster
 from smara.fleet.member import Jobs, Member
 from smara.fleet.queue import JobQueue, parse_limits
@@ -17,7 +20,7 @@ from smara.testing import FakeClock, ScriptedModel
 from tests.agent_events import Script
 from tests.contract.conftest import Place
 from tests.contract.observing import SMALL, fill, problems
-from tests.postgres import pooled
+from tests.postgres import pooled, pooler
 
 pytestmark = [
     pytest.mark.postgres,
@@ -105,8 +108,6 @@ def test_write_that_is_rolled_back_leaves_no_job(memory: Any, queue: JobQueue) -
 
 
 def test_write_behind_a_pooler_puts_its_job(place: Place, memory: Any, queue: JobQueue) -> None:
-    from tests.postgres import pooler
-
     if pooler() is None:
         pytest.skip("PgBouncer is not installed")
     import smara
@@ -304,6 +305,15 @@ def test_every_project_is_learned_from_once_a_day(memory: Any, queue: JobQueue) 
     assert drain(memory) == 6
 
 
+def test_process_of_a_fleet_shows_that_it_is_alive(memory: Any, queue: JobQueue) -> None:
+    sign = Path(fleet_sign())
+    sign.parent.mkdir(parents=True, exist_ok=True)
+    sign.touch()
+    os.utime(sign, (0, 0))
+    drain(memory)
+    assert sign.stat().st_mtime > 0
+
+
 def test_jobs_of_an_erased_project_end(place: Place, memory: Any, queue: JobQueue) -> None:
     fill(memory, 6)
     memory.privacy.erase(is_project=True)
@@ -323,6 +333,17 @@ def test_queue_is_not_in_copies_and_dropping_it_stops_nothing(memory: Any, queue
     assert memory.threads.find("t").message_count == 12
     queue.install()
     assert queue.sweep(is_full=True).put == 1
+
+
+def test_process_that_keeps_the_lock_of_the_queue_delays_others_no_longer_than_set(
+    place: Place, memory: Any, queue: JobQueue
+) -> None:
+    hurried = JobQueue(place.open(**QUIET, busy_timeout_seconds=0.2))
+    with queue.connection() as other, other.transaction():
+        other.execute("SELECT pg_advisory_xact_lock(1397571923, hashtext(%s))", (queue.store,))
+        with pytest.raises(BusyError, match=r"0\.2 seconds \(busy_timeout_seconds\)"):
+            hurried.install()
+    hurried.install()
 
 
 def test_one_sweeps_at_a_time(memory: Any, queue: JobQueue, clock: FakeClock) -> None:
@@ -347,6 +368,12 @@ def test_the_doctor_tells_of_servers_partitions_and_the_queue(
     assert "message_index 16 parts" in healthy["partitions"][1]
     fill(memory, 6)
     assert told()["workers"] == ("problem", "No worker is alive, and 1 jobs wait.")
+    if pooler() is not None:  # where only servers run, nothing asks for the URL of workers
+        behind = examine_cluster(Settings(db=pooled(str(place.address))))
+        assert [(each.level, each.text) for each in behind if each.check == "pooler"] == [
+            ("ok", "The store is reached through a pooler.")
+        ]
+        assert "SMARA_FLEET_URL" in "".join(e.advice for e in behind if e.check == "workers")
     with queue.connection() as connection:
         connection.execute("SELECT procrastinate_fetch_job_v2(ARRAY['threads'], NULL)")
     assert "1 belong to workers that are gone" in told()["queue threads"][1]

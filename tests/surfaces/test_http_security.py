@@ -207,6 +207,28 @@ def test_cookie_is_out_of_reach_of_scripts_and_of_other_sites(site):
     assert str(site.port) in name  # cookies know no ports
 
 
+def test_server_behind_tls_answers_its_public_name_and_gives_cookies_for_tls_alone(db, tmp_path):
+    """17: Secure, by the name that was asked for and not by what a header claims."""
+    with http_site(db, tmp_path, public_url="https://box.example/") as site:
+        public = {"Host": "box.example", "Origin": "https://box.example"}
+        keys = {"X_Forwarded_Proto": "https", "Forwarded": "proto=https"}
+
+        def cookie(**headers: str) -> str:
+            path = f"/login?code={site.service.doorkeeper.new_code()}"
+            return site.ask("GET", path, key=None, **headers).headers["Set-Cookie"]
+
+        assert "; Secure" in cookie(Host="box.example")
+        assert "; Secure" in cookie(Host="BOX.example:443")
+        assert "; Secure" not in cookie(**keys)
+        session = cookie(Host="box.example").partition(";")[0]
+        page = {"Cookie": session, **public}
+        assert site.ask("POST", "/tasks", {"title": "x"}, key=None, **page).status == 201
+        foreign = {**page, "Origin": "https://evil.example"}
+        assert site.ask("POST", "/tasks", {"title": "x"}, key=None, **foreign).status == 403
+        assert site.ask("GET", "/tasks", Host="evil.example").status == 421
+        assert site.ask("GET", "/tasks").status == 200
+
+
 @pytest.mark.parametrize("value", ["cross-site", "same-site"])
 def test_request_that_a_foreign_page_caused_is_refused(site, value, browser):
     """18: Sec-Fetch-Site."""

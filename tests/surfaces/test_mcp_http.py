@@ -179,7 +179,7 @@ def test_request_is_let_in_by_host_origin_and_token_alone(headers, status):
     assert guarded(headers) == status
 
 
-def guarded(headers: dict[str, str], host: str = "127.0.0.1") -> int:
+def guarded(headers: dict[str, str], host: str = "127.0.0.1", public_url: str = "") -> int:
     sent: list[Any] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -193,7 +193,7 @@ def guarded(headers: dict[str, str], host: str = "127.0.0.1") -> int:
         "type": "http",
         "headers": [(name.lower().encode(), value.encode()) for name, value in given.items()],
     }
-    anyio.run(Guard(app, Site(host), TOKEN), scope, None, send)
+    anyio.run(Guard(app, Site(host, public_url), TOKEN), scope, None, send)
     return int(sent[0]["status"])
 
 
@@ -207,6 +207,15 @@ def test_server_that_listens_everywhere_is_known_by_any_name_but_to_no_foreign_p
     assert guarded(everywhere, "0.0.0.0") == 200
     assert guarded({**everywhere, "Origin": "https://evil.example"}, "0.0.0.0") == 403
     assert guarded({"Host": "box.example"}, "0.0.0.0") == 401
+
+
+def test_server_behind_a_proxy_is_known_by_its_public_name_alone():
+    public = {"Authorization": bearer(), "Host": "box.example"}
+    assert guarded(public) == 403
+    assert guarded(public, public_url="https://box.example") == 200
+    assert guarded({**public, "Host": "evil.example"}, public_url="https://box.example") == 403
+    foreign = {**public, "Origin": "https://evil.example"}
+    assert guarded(foreign, public_url="https://box.example") == 403
 
 
 def test_guard_stands_before_the_server(db):

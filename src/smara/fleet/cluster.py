@@ -17,9 +17,17 @@ from smara.memory import Memory, open_memory
 _WAITING_SECONDS = 600.0
 _LAG_BYTES = 64 * 2**20
 _CHECK_SECONDS = 5.0
-_CONNECTIONS = """
-SELECT current_setting('server_version'), (SELECT count(*) FROM pg_stat_activity
-  WHERE backend_type = 'client backend'), current_setting('max_connections')::int
+# A role that may not read the statistics of others sees that their sessions are there, and nothing
+# of what these do: type, state and times are NULL.
+_SESSIONS = """
+SELECT current_setting('server_version'), current_setting('max_connections')::int,
+  count(*) FILTER (WHERE is_hidden OR backend_type = 'client backend'),
+  count(*) FILTER (WHERE is_hidden AND is_here),
+  coalesce(max(extract(epoch FROM now() - xact_start))
+    FILTER (WHERE is_here AND state LIKE 'idle in transaction%'), 0)
+FROM (SELECT *, datname = current_database() AS is_here,
+  backend_type IS NULL AND datid IS NOT NULL AND usesysid IS NOT NULL AS is_hidden
+  FROM pg_stat_activity) sessions
 """
 _PARTS = """
 SELECT p.relname, count(*), pg_catalog.pg_size_pretty(sum(pg_total_relation_size(c.oid)))
@@ -30,10 +38,6 @@ _INVALID = """
 SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
 WHERE c.relnamespace = ?::text::regnamespace AND NOT i.indisvalid
 AND NOT EXISTS (SELECT FROM pg_stat_progress_create_index b WHERE b.index_relid = i.indexrelid)
-"""
-_OLDEST = """
-SELECT coalesce(max(extract(epoch FROM now() - xact_start)), 0) FROM pg_stat_activity
-WHERE datname = current_database() AND state LIKE 'idle in transaction%'
 """
 
 
@@ -70,8 +74,7 @@ def _findings(memory: Memory) -> Iterator[Finding]:
 def _connections(memory: Memory) -> Iterator[Finding]:
     database: Any = memory.internals.database
     with database.read() as session:
-        version, used, most = session.one(_CONNECTIONS) or ("?", 0, 1)
-        idle = float((session.one(_OLDEST) or (0,))[0])
+        version, most, used, hidden, idle = session.one(_SESSIONS) or ("?", 1, 0, 0, 0)
         is_behind_pooler = is_pooled(session.connection)
     text = f"PostgreSQL {version}, {used} of {most} connections in use."
     if used > 0.8 * most:
@@ -86,15 +89,15 @@ def _connections(memory: Memory) -> Iterator[Finding]:
             f"A client has kept a transaction open for {idle / 60:,.0f} minutes; dead rows stay.",
             advice="End it, and set idle_in_transaction_session_timeout.",
         )
+    if hidden:
+        yield Finding(
+            "transactions",
+            "ok",
+            f"Not checked in {hidden:,} sessions of other roles, which this one cannot see into"
+            " (GRANT pg_read_all_stats lets it).",
+        )
     how = "through a pooler" if is_behind_pooler else "directly"
     yield Finding("pooler", "ok", f"The store is reached {how}.")
-    if is_behind_pooler and not memory.settings.fleet_url and find_queue(memory) is not None:
-        yield Finding(
-            "pooler",
-            "warning",
-            "Workers of a fleet cannot listen through a pooler.",
-            advice="Set SMARA_FLEET_URL to the URL of PostgreSQL itself.",
-        )
 
 
 def _partitions(memory: Memory) -> Iterator[Finding]:
@@ -170,8 +173,8 @@ def _fleet(memory: Memory) -> Iterator[Finding]:
             "workers",
             "problem",
             f"No worker is alive, and {waiting:,} jobs wait.",
-            advice="Run `smara worker --fleet 2`, or DROP SCHEMA "
-            f"{queue.schema} CASCADE to do without a fleet.",
+            advice="Run `smara worker --fleet 2` (behind a pooler with SMARA_FLEET_URL, the URL of"
+            f" PostgreSQL itself), or DROP SCHEMA {queue.schema} CASCADE to do without a fleet.",
         )
     else:
         yield Finding("workers", "ok", f"{alive} queues are served, {gone} workers are gone.")

@@ -12,10 +12,12 @@ from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from smara.core import log
 from smara.core.scope import Scope
+from smara.environment import fleet_sign
 from smara.errors import SmaraError
 from smara.fleet.queue import GONE_AFTER_SECONDS, QUEUES, JobQueue, Queue, parse_limits
 from smara.observations.models import WorkerRound
@@ -160,8 +162,16 @@ class Member:
         return count
 
     async def _mend(self) -> None:
-        """Sweep when a job was lost and the store is back."""
+        """Show that this process is alive; sweep when a job was lost and the store is back.
+
+        The sign is a file: whether the store answers is no question of life, and a probe that
+        asked it would restart every worker while it is away.
+        """
+        sign = Path(fleet_sign())
         while True:
+            with suppress(OSError):  # a probe that finds no sign says so
+                sign.parent.mkdir(parents=True, exist_ok=True)
+                sign.touch()
             await asyncio.sleep(_MEND_SECONDS)
             if self._jobs.has_lost:
                 with suppress(SmaraError):

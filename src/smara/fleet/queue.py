@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from smara.actions.intake import SILENT_SESSION_MS
 from smara.core import log
 from smara.database.servers import is_pooled, split_schema, translated_errors
-from smara.errors import ConfigError, InvalidInputError, MissingExtraError
+from smara.errors import BusyError, ConfigError, InvalidInputError, MissingExtraError
 from smara.observations.factory import due_rules
 from smara.observations.worker import FROM_THREADS, PENDING, UNBUFFERED
 
@@ -105,14 +105,31 @@ class JobQueue:
         """Create the queue or bring it up to date; repeatable.
 
         Raises:
+            BusyError: If another process has the lock or a table for longer than
+                ``busy_timeout_seconds``.
             ConfigError: If the URL leads to a pooler or the schema's name is too long.
         """
-        from procrastinate.schema import SchemaManager, migrations_path
-
         if len(self.store) > _MOST_SCHEMA:
             raise ConfigError(f"The schema {self.store!r} is too long a name for a fleet.")
+        with self.connection() as connection:
+            try:
+                with translated_errors():
+                    self._install(connection)
+            except BusyError as error:
+                seconds = self._settings.busy_timeout_seconds
+                raise BusyError(
+                    "The queue of the fleet could not be prepared: another process had its lock, or"
+                    f" a table of the store, for {seconds:g} seconds (busy_timeout_seconds)."
+                    " Nothing was changed. Try again."
+                ) from error
+
+    def _install(self, connection: Any) -> None:
+        from procrastinate.schema import SchemaManager, migrations_path
+
         steps = sorted(each.name for each in migrations_path.glob("*.sql"))
-        with self.connection() as connection, connection.transaction():
+        with connection.transaction():
+            busy_ms = int(self._settings.busy_timeout_seconds * 1000)
+            connection.execute(f"SET LOCAL lock_timeout TO {busy_ms}")
             lock = "SELECT pg_advisory_xact_lock(1397571923, hashtext(%s))"
             connection.execute(lock, (self.store,))
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")

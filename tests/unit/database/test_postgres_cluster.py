@@ -151,6 +151,36 @@ def test_the_doctor_tells_how_far_the_replica_is_and_that_it_is_one(cluster):
     assert (level, text.startswith("It does not answer:")) == ("warning", True)
 
 
+def test_the_doctor_counts_the_connections_of_all_also_for_a_plain_role(cluster):
+    """The statistics of others are NULL for it: 82 connections must not look like two."""
+    import psycopg
+
+    with psycopg.connect(cluster.url(), autocommit=True) as connection:
+        connection.execute("CREATE ROLE plain LOGIN NOSUPERUSER")
+        connection.execute("CREATE DATABASE plain OWNER plain")
+    owned = cluster.url().replace("/postgres?", "/plain?")
+    settings = Settings(db=f"{owned.replace('smara@', 'plain@')}")
+
+    def told() -> dict[str, tuple[str, str]]:
+        return {each.check: (each.level, each.text) for each in examine_cluster(settings)}
+
+    smara.open(settings.db, token_model="estimate").close()
+    assert told()["server"][0] == "ok"
+    assert "transactions" not in told()
+    with ExitStack() as stack:
+        for each in range(82):
+            url = owned if each < 3 else cluster.url()
+            stack.enter_context(psycopg.connect(url)).execute("SELECT 1")
+        server, transactions = told()["server"], told()["transactions"]
+        with psycopg.connect(cluster.url(), autocommit=True) as connection:
+            connection.execute("GRANT pg_read_all_stats TO plain")
+        assert "transactions" not in told()
+    used = int(server[1].split(", ")[1].split(" of ")[0])
+    assert (server[0], 83 <= used <= 90) == ("warning", True)
+    assert transactions[0] == "ok"
+    assert transactions[1].startswith("Not checked in 3 sessions of other roles")
+
+
 def test_a_promoted_replica_is_found_by_the_url_and_has_what_was_acknowledged(cluster):
     """1. A store is reached by a URL that names both servers. 2. The primary stops; the replica is
     promoted. 3. The same open memory reads what it wrote and writes on.

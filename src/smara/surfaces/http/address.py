@@ -60,6 +60,8 @@ class Site:
     """The names under which a server is reached."""
 
     host: str
+    public_url: str = ""
+    """Its address behind a proxy, which passes on the host that was asked for."""
 
     def is_named(self, hosts: Iterable[bytes]) -> bool:
         """Return True if the one Host header names this server.
@@ -71,12 +73,26 @@ class Site:
         # Who listens everywhere is reached under names that cannot be known here; the key decides.
         return bool(host) and (self._is_ours(host) or self.host in EVERYWHERE)
 
+    def scheme(self, hosts: Iterable[bytes], otherwise: str) -> str:
+        """Return the scheme of a request that names a host.
+
+        Who asks under the public name came through the proxy. What a client claims in
+        ``Forwarded`` or ``X-Forwarded-Proto`` is not read.
+        """
+        scheme, public = self._public()
+        is_public = bool(public) and all(split_host(each)[0] == public for each in hosts)
+        return scheme if is_public else otherwise
+
     def is_local_page(self, origin: bytes) -> bool:
         """Return True if an Origin header names a page of this machine."""
         return self._is_ours(split_host(origin.partition(b"://")[2])[0])
 
     def _is_ours(self, host: str) -> bool:
-        return is_loopback(host) or host == self.host.lower()
+        return is_loopback(host) or host in (self.host.lower(), self._public()[1] or self.host)
+
+    def _public(self) -> tuple[str, str]:
+        scheme, _, rest = self.public_url.partition("://")
+        return scheme, split_host(rest.removesuffix("/").encode())[0]
 
 
 def is_same_origin(origin: bytes, hosts: Iterable[bytes]) -> bool:

@@ -134,6 +134,8 @@ class Doorway:
             self._check_request(scope, headers)
             principal = self._identify(scope, headers)
             scope["state"] = {**scope.get("state", {}), "principal": principal}
+            # Cookies are for TLS alone where a proxy speaks it for this server.
+            scope["scheme"] = self._site.scheme(headers.all(b"host"), scope["scheme"])
             body = _BoundedBody(receive, self._limits.body_bytes)
             await self._app(scope, body.receive, answer.send)
         except Exception as error:

@@ -118,7 +118,8 @@ class _FleetCollector:
             for state in ("waiting", "running", "stalled", "failed"):
                 jobs.add_metric([each.queue, state], getattr(each, state))
             oldest.add_metric([each.queue], each.oldest_seconds)
-        alive = Gauge("smara_fleet_workers", "Workers of queues.", labels=("state",))
+        help_text = "Queues that are served: each worker process serves four."
+        alive = Gauge("smara_fleet_workers", help_text, labels=("state",))
         alive.add_metric(["alive"], workers[0])
         alive.add_metric(["gone"], workers[1])
         yield from (jobs, oldest, alive)

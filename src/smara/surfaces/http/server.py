@@ -80,6 +80,8 @@ class ServeOptions:
     """Shows the panel, given the address that opens it."""
     drain_seconds: float = 0.0
     """How long it goes on answering when it is told to stop."""
+    public_url: str = ""
+    """Its address behind a proxy."""
     now_ms: Callable[[], int] = field(default_factory=lambda: SystemClock().now_ms)
 
 
@@ -111,7 +113,7 @@ class Service:
         doorway = Doorway(
             # No pattern matches a line feed in a path.
             MetricsPage(Router(routes=pages, default=self.api), store, metrics),
-            Site(host),
+            Site(host, options.public_url),
             self.doorkeeper,
             cookie=self.cookie,
             limits=options.limits,

@@ -257,7 +257,9 @@ async def _serve_http(
     )
     limits = ConnectionLimits.of_process()
     metrics = Metrics()
-    guard = Guard(MetricsPage(inner, store, metrics), Site(host), options.token or "")
+    guard = Guard(
+        MetricsPage(inner, store, metrics), Site(host, options.public_url), options.token or ""
+    )
     front = Operations(guard, store, metrics)
     running = QuietServer(bounded(front, limits, _CLOSING_SECONDS, lifespan="on"))
     stop = partial(setattr, running, "should_exit", True)
@@ -342,6 +344,7 @@ class ServerOptions:
     token: str | None = None
     profile: Profile = "default"
     drain_seconds: float = 0.0
+    public_url: str = ""
 
 
 def run_server(open_memory: Callable[[], Memory], options: ServerOptions) -> None:

@@ -92,6 +92,7 @@ def mcp_command(
         token=settings.mcp_token,
         profile=settings.tool_profile,
         drain_seconds=settings.drain_seconds,
+        public_url=settings.public_url or "",
     )
     if settings.tracing and address is not None:
         start_tracing()

@@ -100,6 +100,7 @@ def _serve(
             pages=panel_routes,
             show=show,
             drain_seconds=settings.drain_seconds,
+            public_url=settings.public_url or "",
         ),
         call.as_json,
     )
