@@ -403,7 +403,7 @@ MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "fleet": (7, 60, 520),
     "privacy": (37, 530, 5_860),
     "prompt": (8, 70, 680),
-    "requests": (2, 6, 45),
+    "requests": (4, 20, 148),
     "search/amend": (1, 10, 131),
     "search/copies": (1, 4, 52),
     "search/ranker": (1, 4, 52),

@@ -13,6 +13,7 @@ from smara.core.startup.record import dataclass
 from smara.database.project_store import ProjectStore
 from smara.database.projects import ProjectContext
 from smara.errors import ConflictError
+from smara.requests.access import Access
 
 RUNNING_MS = 10 * 60_000
 """After so long a request that did not end is taken for lost with its process."""
@@ -32,6 +33,7 @@ class Requests:
     def __init__(self, project: ProjectContext) -> None:
         self._store = ProjectStore(project.database, project.scope)
         self._clock = project.clock
+        self.access = Access(project)
 
     def begin(self, key: str, request: str) -> DoneRequest | None:
         """Claim a key for a request, before it is done.
