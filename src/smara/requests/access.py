@@ -1,4 +1,4 @@
-"""Know who may ask the servers of a store: keys, codes and sessions.
+"""Know who may ask a store's servers: keys, codes, sessions.
 
 They lie in the store, so that every server of it knows them: a request may go to any, and what is
 revoked is refused by all at once. Only hashes are stored: who reads the store cannot use them.
@@ -22,7 +22,7 @@ _COLUMNS = "hash, name, may_write, is_person, is_limited, expires_at, kind"
 
 
 class Access:
-    """The named keys of a store, and the codes and sessions of its browsers."""
+    """The named keys of a store, and its browsers' codes and sessions."""
 
     def __init__(self, project: ProjectContext) -> None:
         self._database = project.database
@@ -104,7 +104,11 @@ class Access:
         return code
 
     def exchange(self, code: str, now_ms: int) -> str | None:
-        """Exchange a code for a new session; ``None`` if it was used, or is too old."""
+        """Exchange a code for a new session.
+
+        Returns:
+            The session; ``None`` if the code was used, or is too old.
+        """
         secret = new_secret()
         with self._database.write() as session:
             row = session.one(

@@ -126,7 +126,7 @@ def add_key(
     projects: tuple[str, ...],
     days: int | None,
 ) -> Reply:
-    """Make a key of this store and print it; it is shown this once."""
+    """Make a key and print it; it is shown this once."""
     now_ms = int(time.time() * 1_000)
     principal = Principal(
         name,
