@@ -17,3 +17,5 @@ CREATE TABLE access_projects (
   PRIMARY KEY (project_no, hash)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX access_projects_by_hash ON access_projects (hash);
+-- The oldest schema whose code may go on with a store that has a step; NULL is the step itself.
+ALTER TABLE migrations ADD COLUMN opened_by BIGINT;
