@@ -5,12 +5,15 @@ and printing live.
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+import smara
 
 SOURCE = Path(__file__).parents[1] / "src" / "smara"
 EVALS = Path(__file__).parents[1] / "evals"
@@ -70,6 +73,7 @@ def _trees_are_let_go() -> Iterator[None]:
     yield
     tree_of.cache_clear()
     nodes_of.cache_clear()
+    class_names.cache_clear()
 
 
 def imports(path: Path) -> Iterator[tuple[int, str]]:
@@ -137,6 +141,73 @@ def test_contributing_shows_the_same_table():
     table = page.partition("holds the table:\n\n```\n")[2].partition("```")[0]
     shown = [set(line.split()) for line in table.splitlines()]
     assert shown == [set(row) - {"__main__"} for row in ROWS]
+
+
+ARCHITECTURE = SOURCE.parents[1] / "docs" / "design" / "architecture.md"
+
+
+def is_there(name: str, rooms: Iterable[str]) -> bool:
+    """Return True if a file, folder, module or class exists: at the top or in one of some rooms."""
+    if (SOURCE.parents[1] / name).is_file():
+        return True
+    parts = name.removeprefix("smara.").strip("/").replace("/", ".").split(".")
+    for folder in (SOURCE, *(SOURCE / room for room in rooms)):
+        path = folder.joinpath(*parts)
+        module = folder.joinpath(*parts[:-1]).with_suffix(".py")
+        if path.is_dir() or path.with_suffix(".py").is_file():
+            return True
+        if module.is_file() and parts[-1] in {
+            getattr(node, "name", "") for node in tree_of(module).body
+        }:
+            return True
+    return name.removeprefix("smara.") in {*class_names(), *smara.__all__}
+
+
+@cache
+def class_names() -> set[str]:
+    return {
+        node.name for path in modules() for node in nodes_of(path) if isinstance(node, ast.ClassDef)
+    }
+
+
+def test_the_page_of_the_architecture_names_every_room():
+    page = ARCHITECTURE.read_text(encoding="utf-8")
+    cells = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    rooms = [room for cell in cells for room in re.findall(r"`(\w+)`", cell)]
+    assert sorted(rooms) == sorted(set(ROW_OF) - {"__main__"})
+
+
+def names_on(line: str) -> tuple[list[str], list[str]]:
+    """Return the paths, modules and classes that a line of the page names, and its rooms."""
+    if line.startswith("| `"):
+        _, room, content, _ = line.split("|")
+        return re.findall(r"`(\w[\w/.]*)`", content), re.findall(r"`(\w+)`", room)
+    names = re.findall(r"`(\w+(?:\.\w+)+)`", line) + re.findall(r"(?<![\w/.])\w+/[\w/.]*", line)
+    for room, stages in re.findall(r"\b(\w+)/ +((?:\w+ → )+\w+)", line):
+        names += [f"{room}/{stage}" for stage in stages.split(" → ")]
+    return names, []
+
+
+def test_the_page_of_the_architecture_names_nothing_that_is_not_there():
+    """Neither paths nor modules nor classes; in a row of the table those of its rooms count too."""
+    lines = ARCHITECTURE.read_text(encoding="utf-8").splitlines()
+    named = {name: rooms for names, rooms in map(names_on, lines) for name in names}
+    assert len(named) > 30
+    assert [name for name, rooms in named.items() if not is_there(name, rooms)] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "| `codegraph` | files, `query/` |",
+        "the wall is `core.scope.walled`",
+        "by being a `database.stores.ProjectStore`",
+        "search/  gather → candidates → rank",
+    ],
+)
+def test_the_check_of_the_page_sees_what_is_not_there(line):
+    names, rooms = names_on(line)
+    assert [name for name in names if not is_there(name, rooms)]
 
 
 @cache
