@@ -518,6 +518,41 @@ def test_the_house_stays_within_its_files_functions_and_statements():
     assert beyond == {}
 
 
+# Cut at something else than a number of characters, each for its reason.
+_CUTS_OTHERWISE = {
+    "smara.adapters.instructions.markdown.cut": "as memories of earlier imports end",
+    "smara.adapters.instructions.markdown.as_lead": "at a whole word",
+    "smara.adapters.instructions.markdown.fenced": "at a whole line of code",
+    "smara.observations.offline.notes.clip": "at the end of a clause",
+    "smara.surfaces.cli.render.cut": "by columns of a terminal",
+    "smara.tools.toolbox._clipped": "in the middle",
+}
+
+
+def is_cut(node: ast.AST) -> bool:
+    """Return True for a text's beginning joined with an ellipsis."""
+    if not isinstance(node, ast.BinOp | ast.JoinedStr):
+        return False
+    inner = list(ast.walk(node))
+    return any(
+        isinstance(each, ast.Constant) and isinstance(each.value, str) and "…" in each.value
+        for each in inner
+    ) and any(
+        isinstance(each, ast.Slice) and each.lower is None and each.upper is not None
+        for each in inner
+    )
+
+
+def test_only_core_extract_shortens_a_text():
+    cuts = {
+        f"{name_of(path)}.{function.name}"
+        for path in modules()
+        for function in nodes_of(path)
+        if isinstance(function, ast.FunctionDef) and any(map(is_cut, ast.walk(function)))
+    }
+    assert cuts - {"smara.core.extract.shorten"} == set(_CUTS_OTHERWISE)
+
+
 def test_no_call_passes_many_arguments_by_position():
     """A call of a function with ``*words`` lists things of one kind; it may list any number."""
     lists_words = {
