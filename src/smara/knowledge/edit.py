@@ -205,7 +205,7 @@ class MemoryEditor(MemoryReader):
         """
         with self._changing(new_id, by, **who) as (turn, new):
             old = self._store.require(turn.session, old_id)
-            reason = prepare.clean_optional(why, "why", 500) or "somebody said so"
+            reason = prepare.clean_optional(why, "why", 500) or "replaced without a reason given"
             return turn.supersede(old, new, why=reason).memory
 
     def merge(

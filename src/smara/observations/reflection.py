@@ -326,8 +326,7 @@ class ReflectionCycle(LeasedCycle):
                 done = store.mark_reflected(session, record_no, numbers, generation=job.generation)
                 if done != len(numbers):
                     raise LeaseLostError(
-                        "The observations were condensed by somebody else meanwhile; nothing was "
-                        "written."
+                        "Another process condensed the observations meanwhile; nothing was written."
                     )
                 store.add(session, rows)
             store.clear_failure(session, _failure_key(job.record))

@@ -90,7 +90,7 @@ class RecentWork:
         item = InjectionItem(
             "working",
             key,
-            "somebody keeps it in mind for every session",
+            "it is the working memory, shown in every session",
             text="working memory",
             key=key,
         )
