@@ -423,7 +423,7 @@ def _starts(sorted_places: Ints, size: int) -> Ints:
 
 
 MOST_NODES = 20_000
-"""So many nodes are kept with their texts, about 20 MB; then it begins anew."""
+"""So many nodes are kept with their texts, about 20 MB; then it begins again."""
 
 
 class LoadedGraph:

@@ -20,7 +20,7 @@ from smara.knowledge.store import StoredMemory
 _PLACES = frozenset(
     {"evidence", "commit_sha", "chunk_type", "chunk_start_line", "chunk_end_line", "context_prefix"}
 )  # fmt: skip
-"""Where a memory is written down: it moves with its file, whoever confirmed it."""
+"""Where a memory is written down: it moves with its file, confirmed or not."""
 
 
 class MemoryEditor(MemoryReader):

@@ -85,7 +85,7 @@ class Relevance:
         self._shares: dict[frozenset[str], _Shares] = {}
         self._scale = (0.0, 1.0)
         # A term that was not looked up, for lack of room or of time, is not unknown; and a pasted
-        # log names much that nobody said.
+        # log names much that was not said.
         present = frozenset([text for text in query.texts if frequencies.get(text, 1)])
         self._lacks = [1 - word.coverage(present, weights) if asks else 0.0 for word in self._words]
         self._names = sum(word.is_name for word in self._words) or 1

@@ -140,7 +140,7 @@ class FileSource(MastraSource):
                 rows_read += 1
                 yield row
         except UnicodeDecodeError:
-            # A text that is none stops the reading; as bytes, all of it can be had, and mended one
+            # An invalid text stops the reading; as bytes, all of it can be had, and mended one
             # by one.
             columns = ", ".join(
                 _AS_BYTES.format(name.replace('"', '""')) for name in self._columns(table)

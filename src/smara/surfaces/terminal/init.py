@@ -190,7 +190,7 @@ def init_command(
         stages.read_history()  # it changes no file and asks no agent
     _write_briefs(call, survey, done)
     with call.memory() as memory:
-        gains = _known(memory)
+        gains = _gains(memory)
     yield {
         **status,
         "hosts": [
@@ -391,7 +391,7 @@ def _write_briefs(call: Invocation, survey: _Survey, done: Sequence[str]) -> Non
         finish(spool_folder(), draft)
 
 
-def _known(memory: Memory) -> dict[str, Any]:
+def _gains(memory: Memory) -> dict[str, Any]:
     """Return what is known now that a person may not have known."""
     failures = [each for each in memory.behavior.failures(5) if each.occurrences > 1]
     decisions = list(memory.decisions.list(limit=100))
