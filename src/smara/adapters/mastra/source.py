@@ -87,9 +87,13 @@ class MastraSource:
         join, order = "", f'm."{thread}", m."{at}", m.{self._tie_break}'
         if THREADS in self.tables:
             updated = _first(
-                self._columns(THREADS), "updatedAtZ", "updatedAt", "updated_at", "createdAt",
+                self._columns(THREADS),
+                "updatedAtZ",
+                "updatedAt",
+                "updated_at",
+                "createdAt",
                 "created_at",
-            )  # fmt: skip
+            )
             join = f' LEFT JOIN mastra_threads t ON t.id = m."{thread}"'
             order = f't."{updated}" DESC NULLS LAST, {order}'
         return f"SELECT m.* FROM mastra_messages m{join} ORDER BY {order}"

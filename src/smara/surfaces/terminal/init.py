@@ -304,12 +304,15 @@ def _print_survey(survey: _Survey, status: dict[str, Any], has_diff: bool) -> No
             if has_diff:
                 output.say(change.diff())
     reads = [
-        (f"{output.count(len(survey.transcripts), 'transcript')}"
-         f" ({output.size(survey.transcript_bytes)})",
-         survey.transcript_bytes / _BYTES_A_SECOND, bool(survey.transcripts)),
+        (
+            f"{output.count(len(survey.transcripts), 'transcript')}"
+            f" ({output.size(survey.transcript_bytes)})",
+            survey.transcript_bytes / _BYTES_A_SECOND,
+            bool(survey.transcripts),
+        ),
         ("the history", survey.commits / _COMMITS_A_SECOND, bool(survey.commits)),
         ("the code", survey.files / _FILES_A_SECOND, bool(survey.files)),
-    ]  # fmt: skip
+    ]
     for what, seconds, is_there in reads:
         if is_there:
             _row("Reads", f"{what}: {_duration(seconds)}")
