@@ -451,7 +451,7 @@ def test_sql_is_composed_from_constants_only():
 # the file that a later feature brings to an older room.
 MOST_FILES = 394
 MOST_FUNCTIONS = 4_580
-MOST_STATEMENTS = 50_000
+MOST_STATEMENTS = 50_057
 MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "actions/error_quote": (1, 9, 107),
     "actions/issues": (1, 18, 258),
@@ -569,6 +569,75 @@ def test_no_call_passes_many_arguments_by_position():
         return name not in lists_words
 
     assert found_in(modules(), is_bad) == []
+
+
+# Statements on which the formatter is off and that are no tables; it only goes down.
+MOST_SKIPPED_CODE = 9
+_CODE = (
+    ast.Call, ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp, ast.IfExp, ast.Lambda,
+    ast.BoolOp, ast.Compare,
+)  # fmt: skip
+
+
+def skipped_code(text: str) -> list[int]:
+    """Return the lines at whose end the formatter is switched off for more than data.
+
+    A table stands at the top of a module or class, or holds no more than values.
+    """
+    tree = ast.parse(text)
+    statements = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
+    at_top = {
+        child
+        for node in (tree, *statements)
+        if isinstance(node, ast.Module | ast.ClassDef)
+        for child in node.body
+    }
+    found = []
+    for line, words in enumerate(text.splitlines(), 1):
+        if "# fmt: " not in words:
+            continue
+        ended = [node for node in statements if node.end_lineno == line]
+        around = [node for node in statements if node.lineno <= line <= (node.end_lineno or 0)]
+        node = max(ended or around, key=lambda each: each.lineno)
+        held = node.iter if isinstance(node, ast.For) else getattr(node, "value", None)
+        is_table = isinstance(node, ast.Assign | ast.AnnAssign) and node in at_top
+        if held is None or (not is_table and any(isinstance(e, _CODE) for e in ast.walk(held))):
+            found.append(line)
+    return found
+
+
+def test_the_formatter_is_off_for_tables_only():
+    found = [
+        f"{name_of(path)}:{line}"
+        for path in modules()
+        for line in skipped_code(path.read_text(encoding="utf-8"))
+    ]
+    assert len(found) <= MOST_SKIPPED_CODE, found
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def f():\n    return g(  1)  # fmt: skip",
+        "def f():\n    a = [x for x in  y]  # fmt: skip",
+        "for a in ((1,  g()),):  # fmt: skip\n    pass",
+        "if a  == b:  # fmt: skip\n    pass",
+    ],
+)
+def test_the_check_of_the_formatter_sees_code(code):
+    assert skipped_code(code)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "A = {1: g(2),\n 3: 4}  # fmt: skip",
+        "def f():\n    a = (1,  2)  # fmt: skip",
+        "for a in (1,  2):  # fmt: skip\n    pass",
+    ],
+)
+def test_the_check_of_the_formatter_lets_tables_be(table):
+    assert skipped_code(table) == []
 
 
 def test_no_folder_is_a_flat_list_that_shows_nothing():

@@ -53,10 +53,10 @@ class MemoryEditor(MemoryReader):
             ConflictError: If the version is another one, or a person owns the memory.
         """
         taints = set(prepare.clean_taint(taint))
-        with self._changing(memory_id, by, version=version, actor=actor, session_id=session_id) as (
-            turn,
-            stored,
-        ):
+        changing = self._changing(
+            memory_id, by, version=version, actor=actor, session_id=session_id
+        )
+        with changing as (turn, stored):
             memory = stored.memory
             fields = prepare.edited_fields(memory, changes)
             if thread_id is not None and by != "person":

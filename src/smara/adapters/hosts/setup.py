@@ -219,11 +219,13 @@ def refuse_tracked(changes: Sequence[SetupChange], root: str, agent: str) -> Non
 
 def undo_plan(targets: Sequence[SetupTarget], journal: SetupJournal) -> list[SetupChange]:
     """Plan the removal of everything that is ours."""
-    return [
-        SetupChange(target.path, before, base := _base(target, before, journal), base=base)
-        for target in targets
-        if (before := _read(target.path)) is not None
-    ]
+    plan = []
+    for target in targets:
+        before = _read(target.path)
+        if before is not None:
+            base = _base(target, before, journal)
+            plan.append(SetupChange(target.path, before, base, base=base))
+    return plan
 
 
 def apply(changes: Sequence[SetupChange], journal: SetupJournal) -> int:

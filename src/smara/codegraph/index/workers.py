@@ -354,7 +354,10 @@ class Pool:
 
         (worker, batch, answer), ``None`` for one that died.
         """
-        left = {None: [], **grouped(reversed(batches))}
+        # Taken from the end, so the first comes last.
+        left: dict[_Worker | None, list[Any]] = {None: []}
+        for reader, batch in reversed(batches):
+            left.setdefault(reader, []).append(batch)
         waiting: dict[_Worker, list[Any]] = {worker: [] for worker in self._workers}
 
         def give(worker: _Worker) -> None:
