@@ -448,49 +448,53 @@ def test_sql_is_composed_from_constants_only():
 
 
 # The house does not grow back. A new room gets a line of its own here when it comes, and so does
-# the file that a later feature brings to an older room.
+# the file that a later feature brings to an older room. The numbers are those that were reached;
+# decision 19 says what they leave out.
 MOST_FILES = 394
 MOST_FUNCTIONS = 4_580
 MOST_STATEMENTS = 50_057
 MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "actions/error_quote": (1, 9, 107),
-    "actions/issues": (1, 18, 258),
-    "adapters/host_specs": (24, 60, 520),
-    "adapters/sdk": (24, 480, 4_000),
+    "actions/issues": (1, 18, 257),
+    "adapters/host_specs": (15, 45, 426),
+    "adapters/sdk": (18, 355, 2_758),
     "behavior/outcome": (1, 5, 78),
-    "browse": (10, 80, 900),
-    "commits": (10, 98, 1_070),
+    "browse": (10, 69, 831),
+    "commits": (9, 98, 1_061),
     "core/files": (1, 5, 41),
-    "core/startup": (3, 24, 168),
+    "core/startup": (3, 24, 166),
     "database/fulltext_postgres": (1, 23, 130),
-    "database/partitions": (1, 2, 27),
-    "database/postgres": (1, 20, 130),
-    "database/servers": (1, 25, 200),
-    "decisions": (16, 180, 1_860),
-    "frameworks": (10, 120, 1_000),
-    "feed": (3, 8, 90),
-    "jobs": (2, 16, 140),
+    "database/partitions": (1, 1, 27),
+    "database/postgres": (1, 15, 123),
+    "database/servers": (1, 23, 200),
+    "decisions": (15, 174, 1_829),
+    "frameworks": (8, 107, 745),
+    "feed": (3, 5, 79),
+    "jobs": (2, 16, 136),
     "meaning/arithmetic": (1, 8, 81),
-    "fleet": (7, 60, 520),
-    "privacy": (37, 530, 5_860),
-    "prompt": (8, 70, 680),
+    "fleet": (5, 46, 517),
+    "privacy": (36, 526, 5_860),
+    "prompt": (7, 55, 667),
     "requests": (2, 6, 45),
     "search/amend": (1, 10, 131),
     "search/copies": (1, 4, 52),
     "search/ranker": (1, 4, 52),
-    "search/relevance": (1, 9, 126),
+    "search/relevance": (1, 9, 124),
     "surfaces/cli/commands/commits": (1, 6, 71),
     "surfaces/cli/commands/decisions": (1, 6, 71),
     "surfaces/cli/commands/privacy": (1, 14, 147),
     "surfaces/cli/commands/serve": (1, 8, 64),
-    "telemetry": (3, 14, 110),
-    "surfaces/http": (22, 360, 3_400),
-    "surfaces/panel": (20, 200, 2_000),
-    "surfaces/terminal": (20, 200, 2_300),
+    "telemetry": (3, 10, 103),
+    "surfaces/http": (18, 307, 3_055),
+    "surfaces/panel": (12, 107, 1_004),
+    "surfaces/terminal": (16, 161, 2_074),
 }
 """Files, functions and statements of the rooms and files that came later."""
 MOST_FILES_IN_A_FOLDER = 30
 MOST_POSITIONAL_ARGUMENTS = 6
+# The fourth argument by position is one that a reader has to count; these only go down.
+MOST_CALLS_BY_POSITION = 548
+MOST_PRIVATE_FUNCTIONS_USED_ONCE = 1_104
 
 
 def sizes(paths: Iterable[Path]) -> tuple[int, int, int]:
@@ -553,22 +557,74 @@ def test_only_core_extract_shortens_a_text():
     assert cuts - {"smara.core.extract.shorten"} == set(_CUTS_OTHERWISE)
 
 
-def test_no_call_passes_many_arguments_by_position():
-    """A call of a function with ``*words`` lists things of one kind; it may list any number."""
-    lists_words = {
+def name_called(node: ast.Call) -> str:
+    return str(getattr(node.func, "attr", getattr(node.func, "id", "")))
+
+
+def definitions(*, with_words: bool) -> set[str]:
+    """Return the names of our functions that take ``*words``, or of all others and of classes."""
+    return {
         node.name
         for path in modules()
         for node in nodes_of(path)
-        if isinstance(node, ast.FunctionDef) and node.args.vararg
+        if (isinstance(node, ast.ClassDef) and not with_words)
+        or (
+            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            and bool(node.args.vararg) is with_words
+        )
     }
+
+
+def test_no_call_passes_many_arguments_by_position():
+    """A call of a function with ``*words`` lists things of one kind; it may list any number."""
+    lists_words = definitions(with_words=True)
 
     def is_bad(node: ast.AST) -> bool:
         if not isinstance(node, ast.Call) or len(node.args) <= MOST_POSITIONAL_ARGUMENTS:
             return False
-        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        return name not in lists_words
+        return name_called(node) not in lists_words
 
     assert found_in(modules(), is_bad) == []
+
+
+def test_no_more_calls_pass_a_fourth_argument_by_position():
+    """Calls of our own functions and classes, by name."""
+    ours = definitions(with_words=False) - definitions(with_words=True)
+
+    def is_long(node: ast.AST) -> bool:
+        return isinstance(node, ast.Call) and len(node.args) > 3 and name_called(node) in ours
+
+    assert len(found_in(modules(), is_long)) <= MOST_CALLS_BY_POSITION
+
+
+def used_once(nodes: Iterable[ast.AST]) -> list[str]:
+    """Return the private functions of a module whose name is read at one place of it."""
+    every = list(nodes)
+    reads = Counter(
+        getattr(node, "id", "") or getattr(node, "attr", "")
+        for node in every
+        if isinstance(node, ast.Attribute)
+        or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+    )
+    return [
+        node.name
+        for node in every
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name.startswith("_")
+        and not node.name.startswith("__")
+        and not node.decorator_list
+        and reads[node.name] == 1
+    ]
+
+
+def test_no_more_private_functions_are_used_once():
+    names = [name for path in modules() for name in used_once(nodes_of(path))]
+    assert len(names) <= MOST_PRIVATE_FUNCTIONS_USED_ONCE
+
+
+def test_the_count_of_functions_used_once_sees_them():
+    code = "def _a(): _b(); _b()\ndef _b(): _c\ndef _c(): ...\nx._a()"
+    assert used_once(ast.walk(ast.parse(code))) == ["_a", "_c"]
 
 
 # Statements on which the formatter is off and that are no tables; it only goes down.

@@ -453,6 +453,26 @@ def shipped_files() -> list[Path]:
     return [ROOT / name for name in names if not any(each in name for each in spared)]
 
 
+def test_every_test_that_a_page_names_exists() -> None:
+    """But for those of frameworks, which run their own tests against our classes."""
+    theirs = (ROOT / "docs/reference/conformance.md", ROOT / "docs/howto/add-a-framework.md")
+    named = {
+        (path, test)
+        for page in PAGES
+        if page not in theirs
+        for path, test in re.findall(
+            r"`(tests/[\w/]+\.py)(?:::(\w+))?`", page.read_text(encoding="utf-8")
+        )
+    }
+    assert len(named) > 20
+    assert [
+        (path, test)
+        for path, test in sorted(named)
+        if not (ROOT / path).is_file()
+        or (test and f"def {test}(" not in (ROOT / path).read_text(encoding="utf-8"))
+    ] == []
+
+
 def test_no_file_names_a_package_registry() -> None:
     """Whoever installs uses the registry of their own machine."""
     found = {
