@@ -77,7 +77,7 @@ def test_setup_writes_its_file_and_the_doctor_finds_it(run, tmp_path):
     run("setup", "quill", "--yes")
     settings = json.loads((tmp_path / "repository" / ".quill" / "settings.json").read_text())
     assert settings["hooks"]["ran"][0]["command"].endswith("hook quill ran")
-    assert "Quill is set up, and no event of it has been taken in yet." in run("doctor")
+    assert "Quill is set up, but none of its events has arrived yet." in run("doctor")
 
 
 def test_a_hook_is_answered_in_its_form_and_heard_by_the_doctor(run):

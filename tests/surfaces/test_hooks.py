@@ -199,14 +199,14 @@ def test_doctor_tells_whether_hooks_really_fire(db, tmp_path, monkeypatch):
     home_with(tmp_path, monkeypatch, ".claude")
     call("init", "--yes")
 
-    assert "no event" in told_by_doctor("claude hooks")[0]["text"]
+    assert "none of its events" in told_by_doctor("claude hooks")[0]["text"]
     hook("claude", "UserPromptSubmit", b'{"session_id": "s1", "prompt": "x"}')
     assert told_by_doctor("spool")[0]["text"] == "1 event waits."
     call("hook", "drain")
     (heard,) = told_by_doctor("claude hooks")
     assert (heard["level"], "Last heard" in heard["text"]) == ("ok", True)
     call("setup", "claude", "--global", "--yes")
-    assert any("told twice" in each["text"] for each in told_by_doctor("claude hooks"))
+    assert any("arrives twice" in each["text"] for each in told_by_doctor("claude hooks"))
 
 
 def test_the_plug_in_counts_as_set_up_and_beside_the_settings_as_once_too_often(
@@ -219,11 +219,11 @@ def test_the_plug_in_counts_as_set_up_and_beside_the_settings_as_once_too_often(
     assert not (tmp_path / ".claude").exists()
 
     assert texts("claude hooks") == [
-        "Claude Code is set up, and no event of it has been taken in yet."
+        "Claude Code is set up, but none of its events has arrived yet."
     ]
     call("setup", "claude", "--yes")
     assert any(
-        "The plug-in and the settings both call us" in text for text in texts("claude hooks")
+        "The plug-in and the settings both call Smara" in text for text in texts("claude hooks")
     )
 
 
@@ -247,7 +247,7 @@ def test_doctor_tells_that_codex_was_not_told_to_trust_the_hooks(db, tmp_path, m
     (home / ".codex" / "config.toml").write_text(
         f'[hooks.state."{hooks}:stop:0:0"]\ntrusted_hash = "sha256:1"\n'
     )
-    assert "no event of it" in finding()
+    assert "none of its events" in finding()
 
 
 def test_doctor_sees_a_timeout_in_the_wrong_unit(db, tmp_path, monkeypatch):

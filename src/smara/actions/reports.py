@@ -8,6 +8,7 @@ from dataclasses import replace
 from smara.actions.commands import CUES
 from smara.actions.failures import is_environment, telling_line
 from smara.actions.models import FailedTest, TestRun
+from smara.core.extract import one_line
 from smara.core.startup.regex import re, regex
 
 _SUMMARY = 1_200
@@ -115,16 +116,16 @@ def read_test_run(lines: Sequence[str]) -> TestRun | None:
     coverage = ""
     for line in lines:
         if "%" in line and (covered := CUES["coverage"].search(line)):
-            coverage = _shown(covered[0], 80)
+            coverage = one_line(covered[0], 80)
         if any(map(line.__contains__, _HINTS)):
             stripped = line.strip(" =\t")
             if CUES["test summary"].match(stripped):
-                summaries.append(_shown(stripped, 140))
+                summaries.append(one_line(stripped, 140))
     if not summaries:
         return None
     bad = [summary for summary in summaries if CUES["failed summary"].search(summary)]
     chosen = (bad or summaries)[-1]
-    failing = [_shown(each.name, 140) for each in failed_tests("\n".join(lines))] if bad else []
+    failing = [one_line(each.name, 140) for each in failed_tests("\n".join(lines))] if bad else []
     return TestRun(
         chosen,
         bool(bad),
@@ -148,8 +149,3 @@ def count_tests(output: str, is_green: bool) -> str:
     red = any(number and _RED_COUNT.match(name) for name, number in counts)
     # A report of another run, in a log that was shown with it, says nothing about this one.
     return "" if red == is_green else ", ".join(f"{number} {name}" for name, number in counts)
-
-
-def _shown(text: str, longest: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= longest else line[: longest - 1].rstrip(" ,;:") + "…"

@@ -92,7 +92,7 @@ def _tables() -> list[tuple[str, str, Any]]:
         ("FIELDS", _BY_EVENT, fields),
         ("INSTRUCTION_FILES", "tuple[tuple[str, str], ...]", instructions),
         ("INSTRUCTION_FOLDERS", "tuple[str, ...]", folders),
-    ]  # fmt: skip
+    ]
 
 
 def _where(fact: str, *, is_set: bool) -> tuple[str, ...]:

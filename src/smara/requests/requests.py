@@ -63,8 +63,10 @@ class Requests:
                     session,
                     "INSERT INTO request_keys (project_no, key, request, begun_at)"
                     " VALUES (:project, ?, ?, ?)",
-                    _hash(key), hashed, now,
-                )  # fmt: skip
+                    _hash(key),
+                    hashed,
+                    now,
+                )
                 return None
         if row[0] != hashed:
             raise ConflictError("This key was used for another request. Take a new key.")
@@ -84,8 +86,11 @@ class Requests:
                 session,
                 "UPDATE request_keys SET done_at = ?, call = ?, record_id = ?"
                 " WHERE project_no = :project AND key = ?",
-                self._clock.now_ms(), call, record_id, _hash(key),
-            )  # fmt: skip
+                self._clock.now_ms(),
+                call,
+                record_id,
+                _hash(key),
+            )
 
     def abandon(self, key: str) -> None:
         """Give a key back: the request was refused, and nothing was done."""

@@ -99,11 +99,11 @@ def _code_in(line: bytes, call_id: str) -> int | None:
     try:
         payload = json.loads(line)["payload"]
         kind = payload["type"]
-        told = payload["item"] if kind == "item_completed" else payload
-        if (told.get("call_id") or told.get("id")) != call_id:
+        call = payload["item"] if kind == "item_completed" else payload
+        if (call.get("call_id") or call.get("id")) != call_id:
             return None
-        code = exit_code_field(told)
-        output = told.get("output") if kind in _OUTPUTS else None
+        code = exit_code_field(call)
+        output = call.get("output") if kind in _OUTPUTS else None
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
         return None
     return host_exit_code(output) if code is None and isinstance(output, str) else code

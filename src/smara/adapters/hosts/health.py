@@ -99,7 +99,7 @@ def _host_findings(
         yield Finding(
             check,
             "warning",
-            "It is set up in this repository and for all: every event is told twice.",
+            "It is set up in this repository and for the user: every event arrives twice.",
             advice=f"Run `smara setup {host.agent} --remove`, or the same with --global.",
         )
     repeated = sum(each.repeat_count for each in heard)
@@ -108,7 +108,7 @@ def _host_findings(
         yield Finding(
             check,
             "warning",
-            f"{repeated:,} of {events:,} events were told twice; another registration calls us "
+            f"{repeated:,} of {events:,} events arrived twice; another registration calls Smara, "
             "too.",
             advice="Look for a plug-in beside the settings, or another agent that reads the same "
             "file.",
@@ -118,7 +118,7 @@ def _host_findings(
         yield Finding(
             check,
             "warning",
-            "The plug-in and the settings both call us: every event is told twice.",
+            "The plug-in and the settings both call Smara: every event arrives twice.",
             advice=f"Run `smara setup {host.agent} --remove`, or take the plug-in away with "
             "/plugin.",
         )
@@ -154,8 +154,8 @@ def _heard_finding(
         return Finding(
             check,
             "warning",
-            f"{host.name} is set up, and no event of it has been taken in yet.",
-            advice="Say something to it and look again; `smara hook drain` takes in what waits.",
+            f"{host.name} is set up, but none of its events has arrived yet.",
+            advice="Say something to it and look again; `smara hook drain` ingests what waits.",
         )
     last = max(heard, key=lambda each: each.last_at)
     text = (

@@ -59,7 +59,8 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     What the page says is not repeated.
     """
     counted = Counter(module for data in seen.history for module in data.get("modules", ()))
-    module, count = next(iter(counted.most_common(1)), ("", 0))
+    module = max(counted, key=counted.__getitem__, default="")
+    count = counted[module]
     if count < SIGNAL.least_sessions:
         return None
     pages = tuple(dict.fromkeys(str(data.get("page") or data["url"]) for data in seen.history))

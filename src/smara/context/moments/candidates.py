@@ -28,7 +28,7 @@ from smara.knowledge.trust import Tellable
 from smara.search.patterns import words_of
 
 MOST = 28
-"""More than this nobody reads at the start of a session."""
+"""More than this is not read at the start of a session."""
 MOST_UNCONFIRMED = 6
 _PINNED, _CONFIRMED = 0.6, 0.3
 _NEAR = (0.8, 0.4)
