@@ -395,7 +395,7 @@ MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "database/partitions": (1, 2, 27),
     "database/postgres": (1, 20, 130),
     "database/servers": (1, 25, 200),
-    "database/vacuum": (1, 4, 30),
+    "database/vacuum": (1, 4, 32),
     "decisions": (16, 180, 1_860),
     "frameworks": (10, 120, 1_000),
     "feed": (3, 8, 90),

@@ -1,4 +1,4 @@
-"""Find what of PostgreSQL's files holds freed rows, and clear what else holds their values.
+"""Find the files of PostgreSQL that freed rows of a project lie in.
 
 A project lies in one part of each divided table and in the tables that are not divided. Any of
 these may have bytes of its rows, also of those that were changed or removed long ago; the parts of
@@ -65,7 +65,7 @@ END $$
 
 
 def find_places(session: Session, parts: Collection[int] | None) -> dict[str, list[str]]:
-    """Return by table where its rows lie: itself, or its parts of these numbers."""
+    """Return the places of each table's rows: itself, or parts of it."""
     found: dict[str, list[str]] = {}
     numbers = None if parts is None else list(parts)
     for table, place in session.all(_PLACES, (numbers, numbers)):
@@ -79,9 +79,10 @@ def with_pages(session: Session, schema: str, places: Collection[str]) -> list[s
 
 
 def clear_statistics(session: Session, places: Collection[str]) -> None:
-    """Clear the statistics of places, and what those of whole divided tables hold of texts.
+    """Clear the statistics of places, which hold values of rows.
 
-    Statistics hold values of rows, and ANALYZE leaves those of a table that is empty now.
+    ANALYZE leaves those of a table that is empty now. Of a divided table as a whole those of texts
+    go: they are of all its parts.
     """
     session.all("SELECT set_config('smara.rewritten', ?, true)", (",".join(places),))
     session.run(_CLEAR_STATISTICS)

@@ -486,7 +486,7 @@ class Privacy:
         return [f"The rows of {count} erases are gone, but not yet their bytes."] if count else []
 
     def finish_erase(self) -> bool:
-        """Rewrite the files of unfinished erases; return False if a reader is in the way."""
+        """Rewrite files of unfinished erases; return False if a reader interferes."""
         for scope in self._scopes(None, True):
             self._derive_again(scope)
         with self._database.read() as session:

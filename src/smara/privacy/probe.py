@@ -28,11 +28,9 @@ SELECT DISTINCT s.tablename, s.schemaname = current_schema() AND t.relname = ANY
     most_common_elems), '\"', '"'), '\\', '\') AS held FROM pg_stats) s
   JOIN unnest(?::text[]) AS n (piece) ON strpos(s.held, n.piece) > 0
   JOIN pg_class c ON c.oid = format('%I.%I', s.schemaname, s.tablename)::regclass
-  LEFT JOIN pg_index i ON i.indexrelid = c.oid
+  LEFT JOIN pg_index i ON i.indexrelid = c.oid -- one of an expression has its own
   JOIN pg_class t ON t.oid = coalesce(i.indrelid, c.oid)
 """
-"""An index of an expression has statistics of its own, as a part of its table."""
-_OF_STATISTICS = ("pg_statistic", "pg_toast.pg_toast_2619")
 
 
 def find_traces(
@@ -111,7 +109,10 @@ def _server_files_with(
                 "SELECT pg_read_binary_file(?, ?, ?, true)", (file, start % segment, _CHUNK_BYTES)
             )
             data = bytes(row[0]) if row and row[0] is not None else b""
-            if any(each in data for each in (own if name in _OF_STATISTICS else needles)):
+            if any(
+                each in data
+                for each in (own if name.endswith(("pg_statistic", "pg_toast_2619")) else needles)
+            ):
                 yield name
                 break
 
