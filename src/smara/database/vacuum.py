@@ -1,4 +1,4 @@
-"""Find the files of PostgreSQL that freed rows of a project lie in.
+"""Find the files of PostgreSQL with freed rows of projects.
 
 A project lies in one part of each divided table and in the tables that are not divided. Any of
 these may have bytes of its rows, also of those that were changed or removed long ago; the parts of
@@ -40,11 +40,12 @@ SELECT 1 FROM now WHERE txid_snapshot_xmin(snapshot) < ? OR EXISTS (
 _CLEAR_STATISTICS = """
 DO $$ DECLARE each record; BEGIN
   FOR each IN SELECT s.schemaname AS home, s.tablename, s.attname, s.inherited
-    FROM pg_stats s JOIN pg_attribute a ON a.attname = s.attname
-      AND a.attrelid = format('%I.%I', s.schemaname, s.tablename)::regclass
+    FROM pg_stats s JOIN pg_class own ON own.relname = s.tablename
+      AND own.relnamespace = current_schema()::regnamespace
+    JOIN pg_attribute a ON a.attrelid = own.oid AND a.attname = s.attname
     JOIN pg_type t ON t.oid = a.atttypid
-    LEFT JOIN pg_index i ON i.indexrelid = a.attrelid
-    JOIN pg_class c ON c.oid = coalesce(i.indrelid, a.attrelid)
+    LEFT JOIN pg_index i ON i.indexrelid = own.oid -- one of an expression has its own
+    JOIN pg_class c ON c.oid = coalesce(i.indrelid, own.oid)
     WHERE s.schemaname = current_schema() AND (s.inherited AND t.typcategory <> 'N'
       OR c.relname = ANY(string_to_array(current_setting('smara.rewritten'), ',')))
   LOOP

@@ -9,27 +9,29 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import re
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from glob import escape, glob
-from itertools import chain
+from itertools import chain, compress, product
 
 from smara.core.escape import to_storable
-from smara.database.database import Database, Row, Session
+from smara.database.database import Database, Row, Session, parts
 from smara.database.session import number
 from smara.environment import spool_folder
 from smara.privacy.tables import BY_NAME
 
 _CHUNK_BYTES = 32 << 20
 _STATISTICS = r"""
-SELECT DISTINCT s.tablename, s.schemaname = current_schema() AND t.relname = ANY(?), n.piece
+SELECT DISTINCT s.tablename, t.relname = ANY(?), n.piece
   FROM (SELECT schemaname, tablename, replace(replace(concat(most_common_vals, histogram_bounds,
     most_common_elems), '\"', '"'), '\\', '\') AS held FROM pg_stats) s
   JOIN unnest(?::text[]) AS n (piece) ON strpos(s.held, n.piece) > 0
-  JOIN pg_class c ON c.oid = format('%I.%I', s.schemaname, s.tablename)::regclass
+  JOIN pg_class c ON c.relnamespace = current_schema()::regnamespace AND c.relname = s.tablename
   LEFT JOIN pg_index i ON i.indexrelid = c.oid -- one of an expression has its own
   JOIN pg_class t ON t.oid = coalesce(i.indrelid, c.oid)
+  WHERE s.schemaname = current_schema()
 """
 
 
@@ -40,37 +42,34 @@ def find_traces(
 
     Looked at are those in which the projects lie, with all that others have there.
     """
-    traces: dict[str, None] = {}
-    own: list[str] = []
     with database.snapshot() as session:
         places = database.places(session, projects)
-        columns = {
-            name: [each.name for each in found if each.type == "string"]
-            for name, found in database.tables(session).items()
+        holders: dict[str, list[str]] = {sample: [] for sample in samples}
+        for name, columns in database.tables(session).items():
+            texts = [each.name for each in columns if each.type == "string"]
+            for place, part in product(places[name] if texts else (), parts(samples)):
+                for sample in _held(session, place, texts, part):
+                    holders[sample].append(name)
+        own = {
+            sample: tables
+            for sample, tables in holders.items()
+            if not any(BY_NAME[name].holds == "records" or "code" in name for name in tables)
         }
-        for sample in samples:
-            tables = [
-                name
-                for name, texts in columns.items()
-                if texts
-                and any(_is_in(session, each, texts, to_storable(sample)) for each in places[name])
-            ]
-            if not any(BY_NAME[name].holds == "records" or "code" in name for name in tables):
-                traces |= dict.fromkeys(tables)
-                own.append(sample)
+        traces = dict.fromkeys(chain(*own.values()))
         needles = sorted({form for sample in own for form in forms_of(sample)})
-        if needles:
-            traces |= dict.fromkeys(_files_with(database, session, needles, places))
-    return list(traces)
+        found = _files_with(database, session, needles, places) if needles else ()
+        return list(traces | dict.fromkeys(found))
 
 
-def _is_in(session: Session, table: str, columns: Sequence[str], sample: str) -> bool:
+def _held(
+    session: Session, table: str, columns: Sequence[str], samples: Sequence[str]
+) -> Iterator[str]:
+    """Yield the samples that a table holds; asked for in one statement."""
     joined = " OR ".join(f"{name} LIKE ? ESCAPE '!'" for name in columns)
-    pattern = sample
-    for sign in "!%_":
-        pattern = pattern.replace(sign, f"!{sign}")
-    statement = f"SELECT 1 FROM {table} WHERE {joined} LIMIT 1"
-    return session.one(statement, [f"%{pattern}%"] * len(columns)) is not None
+    statement = ", ".join([f"EXISTS (SELECT 1 FROM {table} WHERE {joined})"] * len(samples))
+    forms = (re.sub(r"([!%_])", r"!\1", to_storable(each)) for each in samples)
+    values = [f"%{form}%" for form in forms for _ in columns]
+    return compress(samples, session.one(f"SELECT {statement}", values) or ())
 
 
 def _files_with(
