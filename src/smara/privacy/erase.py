@@ -508,14 +508,20 @@ class Eraser:
 
 
 def write_receipt(
-    session: Session, name: str, erased_at: int, actor: str, target: Sequence[str], plan: ErasePlan
+    session: Session,
+    name: str,
+    erased_at: int,
+    actor: str,
+    target: Sequence[str],
+    plan: ErasePlan,
+    projects: Collection[int] | None,
 ) -> None:
-    """Record an erase: who, when, how many; never what."""
-    counts = json.dumps({"chosen": dict(plan.chosen), "derived": dict(plan.derived)})
+    """Record an erase: who, when, where, how many; never what."""
+    counts = {"chosen": dict(plan.chosen), "derived": dict(plan.derived), "projects": projects}
     session.run(
         "INSERT INTO erasures (id, erased_at, actor, target, counts, outcome)"
         " VALUES (?, ?, ?, ?, ?, 'removed')",
-        (name, erased_at, actor, " ".join(target), counts),
+        (name, erased_at, actor, " ".join(target), json.dumps(counts)),
     )
 
 
