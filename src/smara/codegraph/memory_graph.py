@@ -486,7 +486,7 @@ class LoadedGraph:
         return {no: cache[no] for no in nos if no in cache}
 
     def names(self, graph: Graph) -> tuple[str, ...]:
-        """Return the names of a graph's nodes, by place; those of the last graph are kept."""
+        """Return the names of a graph's nodes, by place."""
         last, names = self._names
         if last is not graph:
             rows = self._lookup.ask(self._lookup.node_rows, "no, name")

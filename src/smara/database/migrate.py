@@ -36,7 +36,7 @@ class Migration:
 
     @property
     def opened_by(self) -> int:
-        """The oldest schema whose code may open a store that has this step."""
+        """The oldest schema whose code opens a store with this step."""
         stated = _OPENED_BY.match(self.sql)
         return int(stated[1]) if stated else self.number
 
@@ -122,7 +122,7 @@ def schema_version(database: Database, session: Session) -> int:
 
 
 def opened_by(session: Session, version: int) -> int:
-    """Return the oldest schema whose code may open a store of a newer one."""
+    """Return the oldest schema whose code opens a newer store."""
     row = session.one("SELECT max(coalesce(opened_by, number)), max(number) FROM migrations")
     return int(row[0]) if row is not None and row[1] == version else version
 

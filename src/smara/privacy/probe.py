@@ -48,7 +48,7 @@ def find_traces(
         for name, columns in database.tables(session).items():
             texts = [each.name for each in columns if each.type == "string"]
             for place, part in product(places[name] if texts else (), parts(samples)):
-                for sample in _held(session, place, texts, part):
+                for sample in _find_samples(session, place, texts, part):
                     holders[sample].append(name)
         own = {
             sample: tables
@@ -61,7 +61,7 @@ def find_traces(
         return list(traces | dict.fromkeys(found))
 
 
-def _held(
+def _find_samples(
     session: Session, table: str, columns: Sequence[str], samples: Sequence[str]
 ) -> Iterator[str]:
     """Yield the samples that a table holds; asked for in one statement."""
