@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smara.core.events import HostEvent
+from tests.agent_events import Script
 from tests.contract.both import EACH_DATABASE
 from tests.contract.test_decisions import AMENDED, PARKING
 from tests.contract.test_decisions import say as hold
@@ -89,6 +90,20 @@ def test_a_lesson_is_judged_again_from_the_sessions_that_stay(memory, clock):
     assert not memory.memories.list(type="error_pattern").memories
     push(memory, clock, "s4")
     assert len(memory.memories.list(type="error_pattern").memories) == 1
+
+
+def test_a_lesson_from_a_page_keeps_its_taint_when_it_is_judged_again(memory, clock):
+    """The memory came with the third session; two later ones only knew it already."""
+    for number in range(5):
+        script = Script(f"s{number}", clock.now_ms() + number * 86_400_000).edit("src/pay/card.py")
+        script.tool("WebFetch", "text", url="https://pay.example/docs#x").green().end()
+        memory.behavior.observe_batch(script.events)
+        memory.behavior.finalize(f"s{number}")
+    (lesson,) = memory.memories.list(type="module_insight", state="all")
+    memory.privacy.erase(threads=["s2"])
+    (again,) = memory.memories.list(type="module_insight", state="all")
+    assert "in 4 sessions" in again.content
+    assert again.taint == lesson.taint == ("web",)
 
 
 def test_an_error_is_known_from_the_sessions_that_stay(memory, clock):

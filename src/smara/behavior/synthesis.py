@@ -20,6 +20,7 @@ from smara.behavior.scratchpad import quote
 from smara.behavior.signals.co_access import Pair, coupled
 from smara.behavior.signals.error_retry import KnownFix, is_lasting
 from smara.behavior.signals.file_access import prefetch_draft
+from smara.behavior.signals.registry import signal_saying
 from smara.behavior.store import BehaviorStore
 from smara.core import log
 from smara.core.clock import Clock
@@ -41,11 +42,6 @@ _STRONG = 5
 """Less is left to the signal of files that change together, which knows the sessions one by one."""
 _RESOLVED = 2
 _SURE = 0.8
-_SIGNAL_OF = {
-    "prefetch_pattern": ("file_access", "module_trigger"),
-    "error_pattern": ("error_retry", "fingerprint"),
-}
-"""The signal that would have said the same, and the field that holds its key."""
 _TYPES: tuple[MemoryType, ...] = (
     "prefetch_pattern",
     "causal_dependency",
@@ -117,8 +113,7 @@ class Synthesis:
                 drafts, method = [], "rules"
                 with self.store.database.read() as session:
                     for draft in by_rule(stats):
-                        kind, name = _SIGNAL_OF.get(draft.type, ("", ""))
-                        signal = self.store.signal(session, kind, str(draft.data.get(name)))
+                        signal = self.store.signal(session, *signal_saying(draft))
                         if signal is None or signal.memory_id is None:
                             drafts.append(draft)
                 drafts = drafts[:MOST_MEMORIES]

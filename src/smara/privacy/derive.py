@@ -90,16 +90,15 @@ def judge_lesson(
     kind, _, _, step, marks, session_id, _ = rows[0]
     history = [json.loads(from_storable(row[1])) for row in rows]
     sessions, signal = sum(int(row[2]) for row in rows), signal_of(kind)
-    files = [str(history[0][name]) for name in ("a", "b", "config") if history[0].get(name)]
     seen = Seen(
         sessions,
         history,
-        store.edit_sessions(session, [*files, *history[0].get("sources", ())]),
+        store.edit_sessions(session, signal.edited_files(history[0])),
         all_sessions=store.changing_sessions(session),
         days=len({data["day"] for data in history if "day" in data}) or 99,
     )
     finding = SignalFinding(kind, "", "", step=int(step), data=history[0])
-    taint = tuple(marks.split())
+    taint = tuple(sorted({*marks.split(), *signal.taint}))
     verdict = FindingVerdict(
         finding,
         "promoted",

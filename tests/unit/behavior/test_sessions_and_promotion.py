@@ -13,7 +13,6 @@ from smara.behavior.finalize import worded
 from smara.behavior.models import FindingVerdict, Seen, SignalFinding
 from smara.behavior.outcome import work_of
 from smara.behavior.promote import (
-    GATES,
     FindingHistory,
     Judge,
     choose,
@@ -25,6 +24,7 @@ from smara.behavior.promote import (
     trusted,
     type_of,
 )
+from smara.behavior.signals import registry
 from smara.behavior.signals.registry import draft_of
 from smara.behavior.synthesis import ModuleStats, read_reply
 from smara.errors import ModelUnavailableError
@@ -174,14 +174,40 @@ def test_one_agent_that_failed_fails_the_whole():
     assert work_of("build", script.edit("src/b/y.py").red().pads()).outcome == "failed"
 
 
-def test_gates_have_the_limits_of_their_types_and_an_unproven_build_that_of_a_terminal():
-    assert {type_: gate.most for type_, gate in GATES.items()} == dict(LEARNED_PER_SESSION)
-    assert gate_for("build", "tested") == (GATES["build"], "build")
-    assert gate_for("build", "unknown") == (GATES["terminal"], "terminal")
-    assert not GATES["insights"].lets("error_retry", ("error_pattern",))
-    assert GATES["spec"].lets("repeated_grep", ("module_insight",))
-    assert GATES["roadmap"].lets("commit", ("decision",))
-    assert not GATES["changelog"].lets("commit", ("decision",))
+def test_an_unproven_build_has_the_limits_of_a_terminal():
+    assert gate_for("build", "tested") == "build"
+    assert gate_for("build", "unknown") == gate_for("roadmap", "failed") == "terminal"
+    assert gate_for("insights", "unknown") == "insights"
+
+
+def test_every_type_of_session_teaches_what_it_taught():
+    taught = {
+        type_: kinds(lambda signal, t=type_: t in signal.learned_in)
+        for type_ in LEARNED_PER_SESSION
+    }
+    assert taught.pop("build") == kinds(lambda signal: True)
+    assert taught == {
+        "insights": {"co_access", "self_correction", "repeated_grep", "e2e"},
+        "roadmap": {"commit"},
+        "terminal": {"error_retry", "tool_sequence", "e2e", "parallel_conflict"},
+        "changelog": set(),
+        "spec": {"file_access", "external_reference", "self_correction", "repeated_grep"},
+        "pr_review": {"error_retry", "self_correction", "qa_report"},
+    }
+
+
+def test_every_memory_has_the_taint_of_what_it_quotes():
+    assert kinds(lambda signal: "tool" in signal.taint) == {
+        "error_retry", "backtrack", "dead_end", "qa_report", "e2e",
+    }  # fmt: skip
+    assert kinds(lambda signal: not signal.taint <= {"tool"}) == {"e2e", "external_reference"}
+    assert kinds(lambda signal: signal.quotes == ("agent",)) == {
+        "commit", "self_correction", "tool_sequence",
+    }  # fmt: skip
+
+
+def kinds(holds) -> set[str]:
+    return {kind for kind, module in registry._BY_KIND.items() if holds(module.SIGNAL)}
 
 
 def failing() -> SignalFinding:
@@ -196,9 +222,8 @@ def judged(
     type_: str = "build",
     memory_id=None,
 ):
-    gate, _ = gate_for(type_, outcome)
     known = FindingHistory(Seen(sessions, (finding.data,) * sessions), memory_id)
-    return Judge(outcome, gate, type_, pads=[], history=lambda _: known).judge(finding)
+    return Judge(outcome, type_, pads=[], history=lambda _: known).judge(finding)
 
 
 def test_each_step_says_why_it_stopped_a_finding():
@@ -423,11 +448,12 @@ def test_what_a_browser_shows_in_two_sessions_is_classed_by_rule(error, kind):
     finding = only(script, "e2e")
     assert draft_of(finding, Seen(1, (finding.data,))) is None
     made = draft_of(finding, Seen(2, (finding.data, finding.data)))
-    assert (made.type, made.data["observation_type"], made.source, made.taint) == (
+    taint = taint_of(finding, made, pads=[])
+    assert (made.type, made.data["observation_type"], made.source, taint) == (
         "e2e_observation",
         kind,
         "mcp_auto",
-        ("mcp",),
+        ("mcp", "tool"),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smara.behavior.models import Seen, SignalFinding
+from smara.behavior.promote import taint_of
 from smara.behavior.signals.registry import SIGNALS, draft_of, signal_of
 from tests.agent_events import Script, seen_again
 
@@ -629,11 +630,10 @@ def test_a_page_that_a_module_needs_is_named_and_always_from_outside():
     script = (
         Script().edit("src/pay/card.py").tool("WebFetch", "text", url="https://pay.example/docs#x")
     )
-    made = draft_of(
-        only(script, "external_reference"), seen_again(only(script, "external_reference"), 3)
-    )
+    finding = only(script, "external_reference")
+    made = draft_of(finding, seen_again(finding, 3))
     assert made.content == "Work on `pay` consulted https://pay.example/docs in 3 sessions."
-    assert made.taint == ("web",)
+    assert taint_of(finding, made, pads=[]) == ("web",)
 
 
 # 11 glob ignored

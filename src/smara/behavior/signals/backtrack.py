@@ -16,6 +16,8 @@ SIGNAL = Signal(
     false_positives=0.35,
     targets=("gotcha",),
     least_sessions=2,
+    quotes=("agent", "tool"),
+    learned_in=("build",),
     is_observation=True,
 )
 

@@ -21,7 +21,11 @@ SIGNAL = Signal(
     false_positives=0.30,
     targets=("dead_end",),
     least_sessions=1,
+    quotes=("agent", "tool"),
+    learned_in=("build",),
     is_observation=True,
+    is_merged_by_words=True,
+    outlives_failure=True,
 )
 
 

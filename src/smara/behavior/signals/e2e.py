@@ -56,6 +56,8 @@ SIGNAL = Signal(
     false_positives=0.30,
     targets=("e2e_observation",),
     least_sessions=1,
+    quotes=("agent", "tool", "mcp"),
+    learned_in=("build", "insights", "terminal"),
     is_observation=True,
 )
 _OFTEN = 2
@@ -107,5 +109,4 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         data={"observation_type": kind, "tool": str(data["tool"])},
         tags=("e2e",),
         source="mcp_auto",
-        taint=("mcp",),
     )

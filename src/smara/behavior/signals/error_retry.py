@@ -24,7 +24,10 @@ SIGNAL = Signal(
     false_positives=0.20,
     targets=("error_pattern", "gotcha"),
     least_sessions=2,
+    quotes=("agent", "tool"),
+    learned_in=("build", "terminal", "pr_review"),
     is_observation=True,
+    key_field="fingerprint",
 )
 _OFTEN = 2
 """Failing so often in one session, before something worked, counts as having failed in two."""
@@ -40,7 +43,6 @@ def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
             data=non_empty(
                 fingerprint=print_,
                 times=entry.count,
-                last_step=entry.resolved_step or entry.last_step,
                 tool=entry.tool,
                 cmd=entry.command,
                 line=entry.line,
@@ -51,6 +53,8 @@ def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
             ),
             is_proven=bool(entry.how),
             counts_as=2 if entry.count >= _OFTEN and entry.how else 1,
+            # The words on a fix may come later than the failure, from a page read in between.
+            last_step=entry.resolved_step or entry.last_step,
         )
 
 

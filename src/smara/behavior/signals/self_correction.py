@@ -18,7 +18,10 @@ SIGNAL = Signal(
     false_positives=0.10,
     targets=("gotcha", "module_insight"),
     least_sessions=1,
+    quotes=("agent",),
+    learned_in=("build", "insights", "spec", "pr_review"),
     is_observation=True,
+    is_merged_by_words=True,
 )
 _QUOTED = regex(r"`[^`]+`")
 

@@ -17,7 +17,8 @@ SIGNAL = Signal(
     false_positives=0.50,
     targets=("gotcha",),
     least_sessions=3,
-    has_text=False,
+    quotes=(),
+    learned_in=("build",),
 )
 _LEAST_SECONDS = 30.0
 _TIMES_MEDIAN = 4.0
