@@ -92,6 +92,23 @@ def test_a_lesson_is_judged_again_from_the_sessions_that_stay(memory, clock):
     assert len(memory.memories.list(type="error_pattern").memories) == 1
 
 
+def test_findings_of_an_older_store_are_read_with_their_short_names(memory, clock):
+    for number in range(3):
+        push(memory, clock, f"s{number}")
+    with memory.internals.database.write() as session:
+        for word, old in (("command", "cmd"), ("is_environment", "env")):
+            statement = "UPDATE behavior_findings SET data = replace(data, ?, ?)"
+            session.run(statement, (f'"{word}":', f'"{old}":'))
+        assert session.all("SELECT data FROM behavior_findings WHERE data LIKE '%\"cmd\"%'")
+    (finding,) = [each for each in memory.behavior.noticed("s2") if each.kind == "error_retry"]
+    assert finding.data["command"] == "git push"
+    (lesson,) = memory.memories.list(type="error_pattern")
+    memory.privacy.erase(threads=["s0"])
+    (again,) = memory.memories.list(type="error_pattern")
+    assert again.content == lesson.content
+    assert memory.behavior.failures()[0].command == "git push"
+
+
 def test_a_lesson_from_a_page_keeps_its_taint_when_it_is_judged_again(memory, clock):
     """The memory came with the third session; two later ones only knew it already."""
     for number in range(5):

@@ -436,8 +436,8 @@ class Finalizer:
             self.store.put_finding(session, row.no, each, now_ms=now)
             spec = signal_of(each.finding.kind)
             if each.verdict == "promoted" and spec.is_pair:
-                files = spec.edited_files(each.finding.data)
-                self.store.mark_edge_promoted(session, *files, now_ms=now)
+                first, second = spec.edited_files(each.finding.data)
+                self.store.mark_edge_promoted(session, first, second, now_ms=now)
         if is_over:
             end = SessionEnd(done.session_id, done.type, row.methodology, now_ms=happened_ms)
             self.tables.count(session, pads, end)

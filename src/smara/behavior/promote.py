@@ -103,16 +103,17 @@ def _alike(finding: SignalFinding, others: Iterable[SignalFinding]) -> SignalFin
     """
     if not signal_of(finding.kind).is_merged_by_words:
         return None
-    words, failure = _words(finding.subject), (finding.data.get("cmd"), finding.data.get("line"))
+    words, failure = _words(finding.subject), _failure_of(finding)
     for other in (each for each in others if each.kind == finding.kind):
         same = _words(other.subject)
-        is_same_failure = all(failure) and failure == (
-            other.data.get("cmd"),
-            other.data.get("line"),
-        )
+        is_same_failure = all(failure) and failure == _failure_of(other)
         if is_same_failure or len(words & same) > SAME * len(words | same):
             return other
     return None
+
+
+def _failure_of(finding: SignalFinding) -> tuple[Any, Any]:
+    return finding.data.get("command"), finding.data.get("line")
 
 
 def _words(text: str) -> set[str]:

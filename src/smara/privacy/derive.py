@@ -6,7 +6,6 @@ not derived yet is absent, never told as it was.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple, Protocol
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from smara.behavior.models import FindingVerdict, Seen, SignalFinding
 from smara.behavior.promote import confidence_of, new_memory, trusted
 from smara.behavior.signals.registry import draft_of, signal_of
-from smara.behavior.store import BehaviorStore
+from smara.behavior.store import BehaviorStore, data_of
 from smara.core.escape import from_storable, to_storable
 from smara.core.scope import Scope
 from smara.database.database import Database, Session
@@ -88,7 +87,7 @@ def judge_lesson(
     if not rows:
         return None
     kind, _, _, step, marks, session_id, _ = rows[0]
-    history = [json.loads(from_storable(row[1])) for row in rows]
+    history = [data_of(row[1]) for row in rows]
     sessions, signal = sum(int(row[2]) for row in rows), signal_of(kind)
     seen = Seen(
         sessions,

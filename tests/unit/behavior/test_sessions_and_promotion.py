@@ -26,6 +26,7 @@ from smara.behavior.promote import (
 )
 from smara.behavior.signals import registry
 from smara.behavior.signals.registry import draft_of
+from smara.behavior.store import data_of
 from smara.behavior.synthesis import ModuleStats, read_reply
 from smara.errors import ModelUnavailableError
 from smara.knowledge.gate import LEARNED_PER_SESSION
@@ -239,6 +240,14 @@ def test_each_step_says_why_it_stopped_a_finding():
     unresolved = Script().fail("make x", "Error: could not find y").findings("error_retry")[0]
     assert judged(unresolved).why == "its evidence says too little"
     assert "nor does it show it itself" in judged(unresolved, outcome="unknown").why
+
+
+def test_every_short_name_of_an_older_finding_is_read_as_a_word():
+    old = '{"a": "x.py", "b": "y.py", "q": "no", "cmd": "make", "lang": "en", "env": true, "n": 1}'
+    assert data_of(old) == {
+        "first": "x.py", "second": "y.py", "quote": "no", "command": "make", "language": "en",
+        "is_environment": True, "n": 1,
+    }  # fmt: skip
 
 
 def test_what_does_not_fit_into_the_time_is_not_looked_at():
@@ -548,10 +557,12 @@ def test_a_model_may_say_of_which_class_it_is_what_was_seen_in_the_running_progr
 
 
 def test_two_sentences_about_one_failure_are_one_dead_end():
-    failure = {"cmd": "make integration", "line": "connection refused"}
+    failure = {"command": "make integration", "line": "connection refused"}
     one = SignalFinding("dead_end", "k1", "This will not work here", step=3, data=failure)
     other = SignalFinding("dead_end", "k2", "So mocks are a dead end", step=4, data=failure)
-    apart = SignalFinding("dead_end", "k3", "Nor can the cache", step=5, data={"cmd": "make cache"})
+    apart = SignalFinding(
+        "dead_end", "k3", "Nor can the cache", step=5, data={"command": "make cache"}
+    )
     assert [each.key for each in merge([one, other, apart])] == ["k1", "k3"]
 
 

@@ -417,7 +417,7 @@ def test_a_hook_that_refused_a_commit_is_learned_with_the_command_that_satisfied
     script.fail("git add lib/a.ex && git commit -m 'feat: x'", "** (Mix) mix format failed")
     script.run("mix format").run("git add -A && git commit -m 'feat: x'", "[main 1a2b3c4] feat: x")
     finding = only(script, "error_retry")
-    assert (finding.data["cmd"], finding.data["how"], finding.data["fix"]) == (
+    assert (finding.data["command"], finding.data["how"], finding.data["fix"]) == (
         "git commit", "first", "mix format",
     )  # fmt: skip
 
@@ -428,7 +428,7 @@ def test_tests_that_cannot_be_imported_are_an_error_and_not_red():
     assert script.pads()[0].facts.last_test_ok is None
     script.run("pip install redis").run("pytest -q", "3 passed in 0.1s")
     finding = only(script, "error_retry")
-    assert (finding.data["cmd"], finding.data["fix"]) == ("pytest -q", "pip install redis")
+    assert (finding.data["command"], finding.data["fix"]) == ("pytest -q", "pip install redis")
 
 
 def test_a_file_that_was_opened_by_mistake_was_not_read_for_the_module():

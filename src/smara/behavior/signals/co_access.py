@@ -19,7 +19,7 @@ SIGNAL = Signal(
     least_sessions=3,
     quotes=(),
     learned_in=("build", "insights"),
-    edited=("a", "b"),
+    edited=("first", "second"),
     is_pair=True,
 )
 _MOST_EDITED = 15
@@ -61,8 +61,8 @@ def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
             f"{first} with {second}",
             step=entry.first_step,
             data={
-                "a": first,
-                "b": second,
+                "first": first,
+                "second": second,
                 "count": entry.edits,
                 "lead": entry.lead,
                 "day": pad.day,
@@ -76,7 +76,7 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     if seen.days < _LEAST_DAYS or support_of(seen) < _LEAST_SUPPORT:
         return None
     lead = sum(1 if data.get("lead", 0) > 0 else -1 for data in seen.history if data.get("lead"))
-    pair = Pair(finding.data["a"], finding.data["b"], lead, together=len(seen.history))
+    pair = Pair(finding.data["first"], finding.data["second"], lead, together=len(seen.history))
     return coupled(pair, seen.edit_sessions, seen.all_sessions)
 
 

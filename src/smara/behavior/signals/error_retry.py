@@ -44,12 +44,12 @@ def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
                 fingerprint=print_,
                 times=entry.count,
                 tool=entry.tool,
-                cmd=entry.command,
+                command=entry.command,
                 line=entry.line,
                 how=entry.how,
                 fix=entry.fix,
                 files=entry.files,
-                env=entry.is_environment,
+                is_environment=entry.is_environment,
             ),
             is_proven=bool(entry.how),
             counts_as=2 if entry.count >= _OFTEN and entry.how else 1,
@@ -60,7 +60,7 @@ def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     data = finding.data
-    how, command, line = data.get("how"), str(data["cmd"]), str(data["line"])
+    how, command, line = data.get("how"), str(data["command"]), str(data["line"])
     fix = str(data.get("fix", ""))
     if how == "path":
         return MemoryDraft(
@@ -90,7 +90,8 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     if how not in ("command", "first"):
         return None
     command, line, fix = (
-        _constant([str(each.get(name, "")) for each in history]) for name in ("cmd", "line", "fix")
+        _constant([str(each.get(name, "")) for each in history])
+        for name in ("command", "line", "fix")
     )
     if not is_lasting(command, line, fix):
         return None
