@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Literal
 
+from smara.codegraph.language import languages
 from smara.config import Settings, default_store
 from smara.core.startup.record import dataclass, replace
 from smara.database.database import Database
@@ -54,6 +55,10 @@ def examine(settings: Settings, fix: bool = False) -> list[Finding]:
     Permissions, the write-ahead log and the index.
     """
     found: list[Finding] = []
+    try:
+        languages()
+    except SmaraError as error:
+        found.append(Finding("languages", "problem", f"No code can be indexed: {error}"))
     path = store_file(settings.db or str(default_store()))
     if path is not None and path != ":memory:":
         found += _file_findings(path, fix)

@@ -108,6 +108,14 @@ def test_its_transcript_is_found_and_read(run, tmp_path):
     assert '"format": "quill"' in run("import", str(log), "--json")
 
 
+def test_the_notes_that_it_keeps_are_imported(run, tmp_path):
+    notes = tmp_path / "repository" / ".quill" / "notes"
+    notes.mkdir(parents=True)
+    (notes / "style.md").write_text("- Always name a column by what it holds.\n")
+    run("import", "--from", "quill-memory")
+    assert "Always name a column" in run("search", "column")
+
+
 def test_its_instruction_file_is_brought_in(run, tmp_path):
     (tmp_path / "repository" / "QUILL.md").write_text("- Never commit to main.\n")
     assert "QUILL.md" in run("memories", "import", "--dry-run")

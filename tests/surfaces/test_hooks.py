@@ -109,6 +109,26 @@ def test_garbage_is_no_trouble(agent, payload, db):
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
+def test_a_hook_with_the_name_of_no_host_stays_quiet_and_the_doctor_names_it(db):
+    payload = json.dumps({"session_id": "s", "prompt": "What is Ypsilon?"}).encode()
+    assert told_by_doctor("hooks") == []
+    done = hook("clawde", "UserPromptSubmit", payload)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    [finding] = told_by_doctor("hooks")
+    assert finding["level"] == "warning"
+    assert "`smara hook clawde`, and no host is called so" in finding["text"]
+    assert "Known are: claude, codex" in finding["text"]
+    call("hook", "drain")
+    assert "What is Ypsilon?" in call("search", "Ypsilon").out
+
+
+def test_setup_refuses_the_name_of_no_host(db):
+    refused = call("setup", "clawde")
+    assert refused.code == 2
+    assert "'clawde' is not one of" in refused.err
+    assert "'claude'" in refused.err
+
+
 def test_hooks_are_drained_by_a_command_that_says_what_it_did(db):
     hook(
         "claude", "UserPromptSubmit", b'{"session_id": "s1", "prompt": "Remember the fall of Rome"}'

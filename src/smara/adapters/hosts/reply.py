@@ -33,6 +33,7 @@ from smara.core.files import read_regular
 from smara.core.host_table import (
     BEFORE,
     COMPACTIONS,
+    EXIT_CODES,
     FAILURES,
     FIELDS,
     PAYLOAD_MARKS,
@@ -40,7 +41,6 @@ from smara.core.host_table import (
     SOURCES,
     STARTS,
     SUBAGENT_STARTS,
-    WITHOUT_EXIT_CODES,
 )
 from smara.core.memory_block import CLOSING, OPENING, cites_thread, tokens_of
 from smara.core.tool_names import is_whole, tool_arguments, tool_name
@@ -514,10 +514,10 @@ def call_of(
 
     output = next((payload[name] for name in FIELDS["tool_output"] if payload.get(name)), None)
     error = failure_of(payload, output, tool)
-    if error is None and tool == "Bash" and runner_of(agent, payload) in WITHOUT_EXIT_CODES:
+    if error is None and tool == "Bash" and (runner := runner_of(agent, payload)) in EXIT_CODES:
         from smara.adapters.hosts.exit_codes import failure_at_hand
 
-        error = failure_at_hand(payload, text_of(output))
+        error = failure_at_hand(runner, payload, text_of(output))
     return tool, arguments, error
 
 

@@ -17,6 +17,8 @@ SIGNAL = Signal(
     false_positives=0.40,
     targets=("module_insight",),
     least_sessions=3,
+    quotes=("agent", "web"),
+    learned_in=("build", "spec"),
 )
 _OF_THE_MOMENT = frozenset(
     {"issues", "pull", "pulls", "commit", "actions", "releases", "discussions", "compare"}
@@ -70,5 +72,4 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         pages[:3],
         modules=(module,),
         data={"module": module},
-        taint=("web",),
     )

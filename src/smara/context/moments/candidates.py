@@ -311,7 +311,7 @@ class MemoryFinder:
             # last is what the work is about.
             and (
                 memory.source != "said"
-                or memory.type == "preference"
+                or KINDS[memory.type].is_standing
                 or (memory.verified_uses and not is_plan(memory))
                 or memory.id in of_late
             )

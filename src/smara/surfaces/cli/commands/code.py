@@ -433,6 +433,7 @@ def index(call: Invocation, root: str | None, full: bool, scip: str | None) -> R
 @with_memory
 def status(memory: Memory, root: str | None, is_all: bool) -> Reply:
     """Show the state of the code index, and what was skipped."""
+    memory.code.tree(root or os.curdir)  # an incomplete language is refused by name
     found = memory.code.trees() if is_all else [memory.code.status(root)]
     shown = [
         {
