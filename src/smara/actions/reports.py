@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from smara.actions.commands import CUES
-from smara.actions.failures import is_environment, telling_line
+from smara.actions.failures import REPORT, has_red_tests, is_environment, telling_line
 from smara.actions.models import FailedTest, TestRun
 from smara.core.startup.regex import re, regex
-
-_SUMMARY = 1_200
-"""Where a test run says how it went: at its end."""
 
 
 def has_run_tests(output: str) -> bool:
@@ -19,10 +16,10 @@ def has_run_tests(output: str) -> bool:
 
     Whatever else it prints, it could run. Errors alone are tests that could not be imported.
     """
-    ends = output[-_SUMMARY:]
+    ends = output[-REPORT:]
     if CUES["errors alone"].search(ends) and not CUES["tests ran"].search(ends):
         return False
-    return bool(CUES["red tests"].search(ends) or CUES["green tests"].search(ends))
+    return has_red_tests(ends) or CUES["green tests"].search(ends) is not None
 
 
 def are_tests_green(output: str, failed: bool, *, is_hidden: bool = False) -> bool | None:
@@ -31,14 +28,13 @@ def are_tests_green(output: str, failed: bool, *, is_hidden: bool = False) -> bo
     Args:
         is_hidden: Whether the exit code is that of another command: then the output must say it.
     """
-    ends = output[-_SUMMARY:]
+    ends = output[-REPORT:]
     if CUES["no tests"].search(ends) and not CUES["tests ran"].search(ends):
         return None
     if failed:
         is_red = has_run_tests(ends) or not is_environment(telling_line(ends))
         return False if is_red else None
-    red = CUES["bad tests" if is_hidden else "red count"]
-    if red.search(CUES["none bad"].sub("", ends)):
+    if has_red_tests(ends):
         return False
     return True if (CUES["green tests"].search(ends) if is_hidden else ends.strip()) else None
 
@@ -122,7 +118,7 @@ def read_test_run(lines: Sequence[str]) -> TestRun | None:
                 summaries.append(_shown(stripped, 140))
     if not summaries:
         return None
-    bad = [summary for summary in summaries if CUES["failed summary"].search(summary)]
+    bad = [summary for summary in summaries if has_red_tests(summary)]
     chosen = (bad or summaries)[-1]
     failing = [_shown(each.name, 140) for each in failed_tests("\n".join(lines))] if bad else []
     return TestRun(
@@ -143,7 +139,7 @@ def count_tests(output: str, is_green: bool) -> str:
     Such as ``2 failed, 10 passed``.
     Numbers and the words of test programs only: nothing else that an output says.
     """
-    report = read_test_run(output[-_SUMMARY:].splitlines())
+    report = read_test_run(output[-REPORT:].splitlines())
     counts = report.counts if report is not None else ()
     red = any(number and _RED_COUNT.match(name) for name, number in counts)
     # A report of another run, in a log that was shown with it, says nothing about this one.

@@ -173,12 +173,12 @@ def text_of(response: Any) -> str:
     return json.dumps(response, ensure_ascii=False, default=str) if response else ""
 
 
-def failure_in(response: Any, tool: str = "Bash") -> str | None:
+def error_of(response: Any, tool: str = "Bash") -> str | None:
     """Return the failure in a response sent as a result, or None."""
     if isinstance(response, str):
         inner = unwrap_json(response)
         if inner is not None:
-            return failure_in(inner)
+            return error_of(inner)
         wrapped = _WRAPPED.match(response)
         return bare(response) if host_exit_code(wrapped[1] if wrapped else response) else None
     if not isinstance(response, Mapping):
@@ -195,12 +195,12 @@ def failure_in(response: Any, tool: str = "Bash") -> str | None:
     if has_failed:
         return text_of(response) or "failed"
     words = _first(response, ("llmContent", "textResultForLlm", "text_result_for_llm"))
-    return failure_in(words, tool) if isinstance(words, str) else None
+    return error_of(words, tool) if isinstance(words, str) else None
 
 
 def failure_of(payload: Mapping[str, Any], response: Any, tool: str = "Bash") -> str | None:
     """Return the failure of a response with its exit code."""
-    failure = failure_in(response, tool)
+    failure = error_of(response, tool)
     if (
         failure is None
         and isinstance(payload.get("metadata"), Mapping)
