@@ -71,7 +71,7 @@ def read_outcome(
     code: int | None = None,
     command: Command | None = None,
 ) -> Outcome:
-    """Return how a command ended, by its host, its exit code and its own words.
+    """Return how a command ended, by host, exit code and words.
 
     Args:
         line: The command line.

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
+from smara.actions.tool_calls import files_written
 from smara.core.extract import shorten
 from smara.core.startup.record import dataclass, field
 from smara.observations.models import Note
@@ -159,15 +160,10 @@ def changes_of(call: ToolCall) -> list[FileChange]:
     return [FileChange(path, "Deleted" if "delete" in call.name.lower() else "Changed")]
 
 
-def written_by_shell(command: str) -> list[FileChange]:
-    """The files that a command writes from text inside itself."""
-    found: list[FileChange] = []
-    for match in CUES["heredoc"].finditer(command[:_READ_CHARACTERS]):
-        end = command.find(f"\n{match[2]}", match.end())
-        body = command[match.end() : end if end >= 0 else len(command)]
-        if match[1] not in ("-", "EOF"):
-            found.append(FileChange(match[1].strip("'\""), "Changed", _lines(body)))
-    return found
+def written_by_shell(line: str) -> list[FileChange]:
+    """Return the files that a command line writes."""
+    written = files_written(line[:_READ_CHARACTERS])
+    return [FileChange(path, "Changed", _lines(text)) for path, text in written.items()]
 
 
 def _of_patch(patch: str) -> list[FileChange]:
