@@ -17,7 +17,7 @@ from smara.actions.tool_output import exit_code_field, unwrap_json
 from smara.core.extract import one_line
 from smara.core.items import grouped
 from smara.core.startup.record import dataclass, field, replace
-from smara.core.tool_names import shell_line
+from smara.core.tool_names import ARGUMENTS, shell_line
 from smara.messages.models import plain
 from smara.observations.models import Category, Note
 from smara.observations.offline.exchanges import ToolCall, form_answers, output_lines, path_of
@@ -81,7 +81,7 @@ def read_run(call: ToolCall, paths: PathShortener, command: Command | None = Non
     None if the host refused to run it.
     """
     line = call.arguments if isinstance(call.arguments, str) else ""
-    line = line or call.argument("command", "cmd", "script", "code", "input")
+    line = line or call.argument(*ARGUMENTS["command"], "code", "input")
     given = call.arguments.get("command") if isinstance(call.arguments, Mapping) else None
     if not line and isinstance(given, list):  # some hosts give it as a list of words
         line = clean(shell_line([word for word in given if isinstance(word, str)]))
@@ -273,8 +273,8 @@ _NOTHING = (
     "No files found", "No matches found", "No results", "0 matches", "no matches",
     "No such file", "does not exist",
 )  # fmt: skip
-_READING = frozenset({"cat", "head", "tail", "less", "sed", "bat", "nl"})
-_SEARCHING = frozenset({"grep", "rg", "ag", "find", "fd", "git grep"})
+_FINDING = ("find", "fd")
+"""Programs that search for names of files."""
 _HOST_FOLDERS = ("/.claude/", "/.codex/", "/.cursor/")
 
 
@@ -318,9 +318,9 @@ class Looks:
         pattern = CUES["sought name"].search(command.main.text) or CUES["sought words"].search(
             command.main.text
         )
-        if program in _SEARCHING and pattern:
+        if (command.purpose == "search" or program in _FINDING) and pattern:
             self.search(next(group for group in pattern.groups() if group).strip("'\""), call)
-        elif program in _READING and paths:
+        elif command.purpose == "read" and paths:
             self.files[scene.paths.short(paths[-1])] = None
             self.calls.append(call)
 

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from smara.actions.tool_calls import files_written
 from smara.core.extract import shorten
 from smara.core.startup.record import dataclass, field
+from smara.core.tool_names import ARGUMENTS, patched_file
 from smara.observations.models import Note
 from smara.observations.offline.exchanges import ToolCall, path_of
 from smara.observations.offline.notes import CUES, Scene, clean, clip, joined
@@ -96,14 +97,7 @@ def signature(line: str) -> str:
 
 
 _READ_CHARACTERS = 120_000
-_OLD = ("old_string", "old_str", "old_text", "search", "oldString", "SEARCH")
-_NEW = (
-    "new_string", "new_str", "new_text", "replace", "newString", "new_source", "insert_text",
-    "code_edit", "REPLACE",
-)  # fmt: skip
-_WHOLE = ("content", "file_text", "contents", "text", "file_content", "CodeContent")
 _PATCH = ("patch", "input", "diff", "patchText")
-_PATCH_VERBS: Mapping[str, Literal["Created", "Deleted"]] = {"Add": "Created", "Delete": "Deleted"}
 
 
 @dataclass(slots=True)
@@ -142,7 +136,7 @@ def changes_of(call: ToolCall) -> list[FileChange]:
                 for edit in edits
                 if isinstance(edit, Mapping)
             )
-            for names in (_OLD, _NEW)
+            for names in (ARGUMENTS["old_string"], ARGUMENTS["new_string"])
         )
         return [_edited(path, old, new)]
     patch = call.argument(*_PATCH)
@@ -150,10 +144,10 @@ def changes_of(call: ToolCall) -> list[FileChange]:
         return _of_patch(patch)
     if not path:
         return []
-    old, new = call.argument(*_OLD), call.argument(*_NEW)
+    old, new = (call.argument(*ARGUMENTS[f"{age}_string"]) for age in ("old", "new"))
     if old or new or patch:
         return [_edited(path, old, new or patch)]
-    if content := call.argument(*_WHOLE):
+    if content := call.argument(*ARGUMENTS["content"]):
         output = (call.output or "")[:400]
         is_new = "updated" not in output and "overwr" not in output
         return [FileChange(path, "Created" if is_new else "Changed", _lines(content))]
@@ -169,9 +163,8 @@ def written_by_shell(line: str) -> list[FileChange]:
 def _of_patch(patch: str) -> list[FileChange]:
     changes = [FileChange("", "Changed")]
     for line in patch[:_READ_CHARACTERS].split("\n"):
-        if line.startswith(("*** ", "+++ ")) and (head := CUES["patch file"].match(line + " ")):
-            path = (head[2] or head[3] or "").strip()
-            changes.append(FileChange(path, _PATCH_VERBS.get(head[1], "Changed")))
+        if heading := patched_file(line):
+            changes.append(FileChange(heading[1], heading[0]))
         elif line.startswith("+"):
             changes[-1].added.append(line[1:])
         elif line.startswith("-") and not line.startswith("--- "):

@@ -17,6 +17,7 @@ from smara.actions.tool_output import REFUSAL
 from smara.core.dates import zone_of
 from smara.core.items import grouped
 from smara.core.startup.record import dataclass, field
+from smara.core.tool_names import ARGUMENTS
 from smara.observations.models import Note, ObservationDraft, ObserveRequest
 from smara.observations.offline.calls import (
     Looks,
@@ -162,7 +163,7 @@ class AgentWork:
         elif kind == "look":
             self._stretch.looks.read(scene, call)
         elif kind == "search":
-            pattern = call.argument("pattern", "query", "regex", "q", "glob_pattern")
+            pattern = call.argument(*ARGUMENTS["pattern"])
             self._stretch.looks.search(scene.paths.shorten(pattern), call)
         elif kind == "command":
             self._run(call)
