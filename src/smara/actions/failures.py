@@ -26,7 +26,7 @@ from smara.core.tool_triggers import starts
 
 REPORT = 1_200
 """So many characters at the end of an output have the report of a test run."""
-_PRINTING: frozenset[Purpose] = LOOKING | {"network"}
+_PRINTING: frozenset[Purpose] = LOOKING | {"network", "query"}
 """Commands that print what others wrote."""
 _WORK = frozenset({"check", "test", "install", "git", "commit"})
 _TELLING_LINE, _LEAST_LETTERS = 400, 8
@@ -57,10 +57,11 @@ _HEAD, _TAIL = 600, 2_000
 
 def outcome_of(event: HostEvent) -> Outcome:
     """Return how the tool call of an event ended."""
-    line = event.tool_input.get("command") if event.tool == "Bash" else ""
     is_error = event.kind == "tool_fail" or bool(event.error)
-    output = event.tool_output if event.tool == "Bash" else ""
-    return read_outcome(line if isinstance(line, str) else "", output, is_error=is_error)
+    if event.tool != "Bash":
+        return "failed" if is_error else "ok"
+    line = str(event.tool_input.get("command") or "")
+    return read_outcome(line, event.tool_output, is_error=is_error)
 
 
 def read_outcome(
@@ -94,31 +95,27 @@ def read_outcome(
     command = command or read_command(line)
     purpose = command.purpose if command is not None else "idle"
     is_hidden = hides_exit(line, purpose)
-    if code == 0 and not is_hidden:
+    if (code == 0 and not is_hidden) or (purpose == "commit" and read_commit(line, ends).sha):
         return "ok"
-    if purpose == "commit" and read_commit(line, ends).sha:
-        return "ok"
-    if purpose == "test" and has_red_tests(ends):
+    is_red = CUES["red tests"].search(ends[-REPORT:]) is not None
+    if is_red and command is not None and command.has("test"):
         return "failed"
     if _is_refusal(command, line, ends):
-        if "||" not in line:
-            return "failed"
         # A look that may fail asks something; another command may stand in for one that failed.
-        return "ok" if purpose in LOOKING else "failed" if is_hidden else "unknown"
-    is_green = purpose == "test" and CUES["green tests"].search(ends)
-    if is_green or purpose == "query" or purpose in _PRINTING:
-        return "ok"
+        if "||" not in line or (is_hidden and purpose not in LOOKING):
+            return "failed"
+        return "ok" if purpose in LOOKING else "unknown"
     failure = failure_in(ends.split("\n"))
-    if not has_red_tests(ends) and (failure is None or not failure.is_certain):
+    if (
+        purpose in _PRINTING
+        or (purpose == "test" and CUES["green tests"].search(ends))
+        or not (is_red or (failure is not None and failure.is_certain))
+    ):
         return "ok"
-    is_end = failure is not None and ends.rstrip().endswith(failure.line)
-    is_work = purpose == "check" or (is_hidden and (is_end or purpose in _WORK))
-    return "failed" if is_work else "unknown"
-
-
-def has_red_tests(output: str) -> bool:
-    """Return True if the end of an output reports failed tests."""
-    return CUES["red tests"].search(output[-REPORT:]) is not None
+    # Behind a pipe the host saw another exit code; then the last word is that of the program.
+    is_last = failure is not None and ends.rstrip().endswith(failure.line)
+    is_known = purpose == "check" or (is_hidden and (is_last or purpose in _WORK))
+    return "failed" if is_known else "unknown"
 
 
 def _is_refusal(command: Command | None, line: str, output: str) -> bool:
@@ -126,13 +123,12 @@ def _is_refusal(command: Command | None, line: str, output: str) -> bool:
     # Behind `&&` a command has not even begun; behind `;` it went on without the one before it.
     parts = () if command is None else (command.main,) if {";", "\n"} & {*line} else command.parts
     heads = [head for part in parts for head in (part.head, part.aim)] or [line.strip()]
-    programs = {head.partition(" ")[0] for head in heads}
     lines = output.strip().split("\n")
-    if command is None or command.purpose in _PRINTING:
+    if command is None or command.purpose in _PRINTING - {"query"}:
         del lines[1:]  # what follows is what others said
     return any(
-        CUES["own failure"].search("\n".join(f"{program} {each}" for each in lines))
-        for program in programs
+        CUES["own failure"].search("\n".join(f"{head.partition(' ')[0]} {each}" for each in lines))
+        for head in heads
     ) or bool(lacking(line, telling_line("\n".join(lines))))
 
 
@@ -141,15 +137,10 @@ def ends_of(text: str) -> str:
     return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n{text[-_TAIL:]}"
 
 
+@lru_cache(maxsize=8)  # one failure is asked about more than once
 def telling_line(text: str) -> str:
     """Return the line that says what went wrong; empty if none does."""
-    return _telling_line(ends_of(text))
-
-
-@lru_cache(maxsize=128)
-def _telling_line(ends: str) -> str:
-    """What fails is tried again, and ends with the same words."""
-    lines = ends.rstrip().split("\n")
+    lines = ends_of(text).rstrip().split("\n")
     failure = failure_in(lines)
     last = [failure.line] if failure is not None else []
     return next(filter(None, map(_plain, [*last, *reversed(lines[-8:])])), "")
@@ -186,19 +177,16 @@ def fingerprint(tool: str, head: str, line: str) -> str:
 
 def was_not_run(text: str) -> bool:
     """Return True if the host itself refused a call."""
-    lowered = text[:600].lower()
-    return any(map(lowered.__contains__, (*_NOT_RUN, "has been modified since", "was cancelled")))
+    return any(
+        map(
+            text[:600].lower().__contains__, (*_NOT_RUN, "has been modified since", "was cancelled")
+        )
+    )
 
 
 def is_harness(text: str) -> bool:
     """Return True if the agent's own program refused the call."""
-    return _is_harness(text[:600])
-
-
-@lru_cache(maxsize=128)
-def _is_harness(head: str) -> bool:
-    lowered = head.lower()
-    return any(word in lowered for word in _HARNESS)
+    return any(map(text[:600].lower().__contains__, _HARNESS))
 
 
 @lru_cache(maxsize=512)

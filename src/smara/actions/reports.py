@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from smara.actions.commands import CUES
-from smara.actions.failures import REPORT, has_red_tests, is_environment, telling_line
+from smara.actions.failures import REPORT, is_environment, telling_line
 from smara.actions.models import FailedTest, TestRun
+from smara.core.extract import one_line
 from smara.core.startup.regex import re, regex
 
 
@@ -17,9 +18,9 @@ def has_run_tests(output: str) -> bool:
     Whatever else it prints, it could run. Errors alone are tests that could not be imported.
     """
     ends = output[-REPORT:]
-    if CUES["errors alone"].search(ends) and not CUES["tests ran"].search(ends):
-        return False
-    return has_red_tests(ends) or CUES["green tests"].search(ends) is not None
+    is_alone = CUES["errors alone"].search(ends) and not CUES["tests ran"].search(ends)
+    has_report = CUES["red tests"].search(ends) or CUES["green tests"].search(ends)
+    return bool(has_report and not is_alone)
 
 
 def are_tests_green(output: str, failed: bool, *, is_hidden: bool = False) -> bool | None:
@@ -34,7 +35,7 @@ def are_tests_green(output: str, failed: bool, *, is_hidden: bool = False) -> bo
     if failed:
         is_red = has_run_tests(ends) or not is_environment(telling_line(ends))
         return False if is_red else None
-    if has_red_tests(ends):
+    if CUES["red tests"].search(ends):
         return False
     return True if (CUES["green tests"].search(ends) if is_hidden else ends.strip()) else None
 
@@ -111,16 +112,16 @@ def read_test_run(lines: Sequence[str]) -> TestRun | None:
     coverage = ""
     for line in lines:
         if "%" in line and (covered := CUES["coverage"].search(line)):
-            coverage = _shown(covered[0], 80)
+            coverage = one_line(covered[0], 80)
         if any(map(line.__contains__, _HINTS)):
             stripped = line.strip(" =\t")
             if CUES["test summary"].match(stripped):
-                summaries.append(_shown(stripped, 140))
+                summaries.append(one_line(stripped, 140))
     if not summaries:
         return None
-    bad = [summary for summary in summaries if has_red_tests(summary)]
+    bad = [summary for summary in summaries if CUES["red tests"].search(summary)]
     chosen = (bad or summaries)[-1]
-    failing = [_shown(each.name, 140) for each in failed_tests("\n".join(lines))] if bad else []
+    failing = [one_line(each.name, 140) for each in failed_tests("\n".join(lines))] if bad else []
     return TestRun(
         chosen,
         bool(bad),
@@ -128,9 +129,6 @@ def read_test_run(lines: Sequence[str]) -> TestRun | None:
         coverage=coverage,
         counts=tuple((name, int(number)) for number, name in CUES["test counts"].findall(chosen)),
     )
-
-
-_RED_COUNT = regex(r"fail|error")
 
 
 def count_tests(output: str, is_green: bool) -> str:
@@ -141,11 +139,6 @@ def count_tests(output: str, is_green: bool) -> str:
     """
     report = read_test_run(output[-REPORT:].splitlines())
     counts = report.counts if report is not None else ()
-    red = any(number and _RED_COUNT.match(name) for name, number in counts)
+    red = report is not None and report.has_failures
     # A report of another run, in a log that was shown with it, says nothing about this one.
     return "" if red == is_green else ", ".join(f"{number} {name}" for name, number in counts)
-
-
-def _shown(text: str, longest: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= longest else line[: longest - 1].rstrip(" ,;:") + "…"

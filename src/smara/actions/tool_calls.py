@@ -97,7 +97,7 @@ def _shell(event: HostEvent, root: str) -> list[Action]:
 
 
 def files_written(line: str, cwd: str = "") -> dict[str, str]:
-    """Return the files a command line writes, with the text it has for them.
+    """Return the files that a line writes, with their text in it.
 
     >>> files_written("cd web && sed -i s/a/b/ x.ts; cat <<'E' > y.md\\nhi\\nE")
     {'web/x.ts': '', 'web/y.md': 'hi\\n'}
@@ -107,13 +107,14 @@ def files_written(line: str, cwd: str = "") -> dict[str, str]:
     while at < len(line):
         document = _DOCUMENT.search(line, at)
         head = line[at : document.end(2) if document else len(line)]
-        text, last = (document[3], head.rfind("\n")) if document else ("", len(head))
         read = 0
         for match in _WRITTEN.finditer(head):
             folder, read = folder_of(head[read : match.start()], folder), match.start()
-            file = (match["file"] or "").strip("'\"")
-            for name in [file] if file else _edited_in_place(match["edit"]):
-                found[posixpath.join(folder, name)] = text if match.start() > last else ""
+            # The text behind a line is that of the command with the mark.
+            before = line[at + read + 1 : document.start()] if document else ";"
+            text = document[3] if document and {*";&|\n"}.isdisjoint(before) else ""
+            for name in [match["file"]] if match["file"] else _edited_in_place(match["edit"]):
+                found[posixpath.join(folder, name.strip("'\""))] = text
         folder = folder_of(head[read:], folder)
         at = document.end() if document else len(line)
     return found
@@ -121,9 +122,8 @@ def files_written(line: str, cwd: str = "") -> dict[str, str]:
 
 def _edited_in_place(command: str) -> list[str]:
     """Return the files of `sed -i` or `perl -i`: what follows the scripts."""
-    words = [word for word in _words(command) if word]
-    files = words[max(1, len(_SCRIPT.findall(command))) :]
-    return [word for word in files[:_MOST_FILES] if not _NO_NAME.search(word)]
+    files = [*filter(None, _words(command))][max(1, len(_SCRIPT.findall(command))) :]
+    return [file for file in files[:_MOST_FILES] if not _NO_NAME.search(file)]
 
 
 def folder_of(line: str, cwd: str) -> str:

@@ -110,8 +110,7 @@ def _tool(pad: Pad, event: HostEvent) -> None:
     if facts.spoke_at_step == facts.step:
         facts.work_from_step = facts.step
     facts.step += 1
-    outcome = outcome_of(event)
-    failed = outcome == "failed"
+    failed = (outcome := outcome_of(event)) == "failed"
     facts.failures += failed
     output = event.error or event.tool_output
     actions = actions_of(event, facts.root)

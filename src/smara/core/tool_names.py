@@ -115,10 +115,13 @@ def shell_line(words: list[Any]) -> str:
 
 def patched_files(arguments: Mapping[str, Any]) -> list[str]:
     """The files that a patch in the apply_patch format names, in order."""
-    for value in arguments.values():
-        if isinstance(value, str) and "*** Begin Patch" in value:
-            return [found[1] for line in value.splitlines() if (found := patched_file(line))]
-    return []
+    patches = (
+        value
+        for value in arguments.values()
+        if isinstance(value, str) and "*** Begin Patch" in value
+    )
+    headings = map(patched_file, next(patches, "").splitlines())
+    return [heading[1] for heading in headings if heading]
 
 
 def patched_file(line: str) -> tuple[PatchVerb, str] | None:
@@ -127,9 +130,11 @@ def patched_file(line: str) -> tuple[PatchVerb, str] | None:
     >>> patched_file("*** Add File: a.py"), patched_file("+++ b/a.py"), patched_file("+x")
     (('Created', 'a.py'), ('Changed', 'a.py'), None)
     """
-    found = (
-        (verb, line.removeprefix(mark).partition("\t")[0].strip())
-        for mark, verb in _PATCHED.items()
-        if line.startswith(mark)
+    return next(
+        (
+            (verb, line.removeprefix(mark).partition("\t")[0].strip())
+            for mark, verb in _PATCHED.items()
+            if line.startswith(mark)
+        ),
+        None,
     )
-    return next(found, None)

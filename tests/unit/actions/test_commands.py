@@ -16,8 +16,8 @@ from smara.actions.commands import (
 from smara.actions.tool_calls import actions_of, files_written
 from smara.core.events import HostEvent
 from smara.core.tool_triggers import runs
-from smara.observations.offline.code import written_by_shell
 from tests.agent_events import Script
+from tests.unit.observations.offline.talk import Talk
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,8 @@ def test_the_files_that_a_line_writes_are_read_alike(line, files):
     event = HostEvent("claude", "tool_post", "s", at_ms=1, cwd="/w", tool="Bash", tool_input=given)
     assert files_written(line) == files
     assert [each.subject for each in actions_of(event, "/w") if each.verb == "edit"] == [*files]
-    assert [each.path for each in written_by_shell(line)] == [*files]
+    notes = Talk().run(line, "").notes("code")
+    assert [each for note in notes for each in note.files] == [*files]
 
 
 @pytest.mark.parametrize("piece", ["cat > ", "cat <<a ", "<<a\n", "sed -i ", "cd x;", "echo '"])

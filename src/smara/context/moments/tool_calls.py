@@ -162,8 +162,7 @@ class ToolCallLookup:
 
     def after(self, call: CallSubject, output: str, error: str | None) -> list[InjectionLine]:
         """Return what is known about what a call has just brought up."""
-        is_run = call.tool == "Bash"
-        if not error and not (is_run and read_outcome(call.command, output) == "failed"):
+        if not error and (not call.command or read_outcome(call.command, output) != "failed"):
             if call.pattern:
                 return [
                     line_of_memory(each, ANSWERING) for each in self.finder.answering(call.pattern)

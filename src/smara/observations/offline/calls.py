@@ -100,7 +100,6 @@ def read_run(call: ToolCall, paths: PathShortener, command: Command | None = Non
         code = exit_code_field(fields)
     lines = list(output_lines(call))
     purpose = command.purpose
-    has_tests = purpose in ("test", "check", "commit", "other", "network", "review")
     words = _telling_words(command, lines)
     if purpose == "commit":
         commit = read_commit(line, call.output)
@@ -110,20 +109,21 @@ def read_run(call: ToolCall, paths: PathShortener, command: Command | None = Non
         line or command.text, call.output, is_error=call.is_error, code=code, command=command
     )
     failure = failure_in(lines) if outcome != "ok" else None
-    if outcome == "failed":
-        failure = failure or Failure(first_words(lines, 220))
+    if outcome == "failed" and failure is None:
+        failure = Failure(first_words(lines, 220))
     return Run(
         call,
         line,
         command,
         outcome,
         failure=failure and replace(failure, line=clip(failure.line, 220)),
-        tests=read_test_run(lines) if has_tests else None,
+        tests=read_test_run(lines) if purpose in _TESTING else None,
         words=words,
     )
 
 
 _MOST_VARIABLES = 8
+_TESTING = frozenset({"test", "check", "commit", "other", "network", "review"})
 
 _PREAMBLE = (
     "warning", "Compiling", "Generated", "Exit code", "Checking ", "Running ", "Getting ",
@@ -273,8 +273,6 @@ _NOTHING = (
     "No files found", "No matches found", "No results", "0 matches", "no matches",
     "No such file", "does not exist",
 )  # fmt: skip
-_FINDING = ("find", "fd")
-"""Programs that search for names of files."""
 _HOST_FOLDERS = ("/.claude/", "/.codex/", "/.cursor/")
 
 
@@ -318,7 +316,7 @@ class Looks:
         pattern = CUES["sought name"].search(command.main.text) or CUES["sought words"].search(
             command.main.text
         )
-        if (command.purpose == "search" or program in _FINDING) and pattern:
+        if (command.purpose == "search" or program in ("find", "fd")) and pattern:
             self.search(next(group for group in pattern.groups() if group).strip("'\""), call)
         elif command.purpose == "read" and paths:
             self.files[scene.paths.short(paths[-1])] = None

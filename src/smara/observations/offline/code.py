@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
-from smara.actions.tool_calls import files_written
 from smara.core.extract import shorten
 from smara.core.startup.record import dataclass, field
 from smara.core.tool_names import ARGUMENTS, patched_file
@@ -96,7 +95,7 @@ def signature(line: str) -> str:
     return shorten(words, 110)
 
 
-_READ_CHARACTERS = 120_000
+READ_CHARACTERS = 120_000
 _PATCH = ("patch", "input", "diff", "patchText")
 
 
@@ -123,10 +122,8 @@ class FileChange:
 
 def changes_of(call: ToolCall) -> list[FileChange]:
     """Return the files that an editing call changes."""
-    if isinstance(call.arguments, str):
-        return _of_patch(call.arguments)
     if not isinstance(call.arguments, Mapping):
-        return []
+        return _of_patch(call.arguments) if isinstance(call.arguments, str) else []
     path = path_of(call)
     edits = call.arguments.get("edits")
     if isinstance(edits, list) and path:
@@ -150,19 +147,13 @@ def changes_of(call: ToolCall) -> list[FileChange]:
     if content := call.argument(*ARGUMENTS["content"]):
         output = (call.output or "")[:400]
         is_new = "updated" not in output and "overwr" not in output
-        return [FileChange(path, "Created" if is_new else "Changed", _lines(content))]
+        return [FileChange(path, "Created" if is_new else "Changed", lines_of(content))]
     return [FileChange(path, "Deleted" if "delete" in call.name.lower() else "Changed")]
-
-
-def written_by_shell(line: str) -> list[FileChange]:
-    """Return the files that a command line writes."""
-    written = files_written(line[:_READ_CHARACTERS])
-    return [FileChange(path, "Changed", _lines(text)) for path, text in written.items()]
 
 
 def _of_patch(patch: str) -> list[FileChange]:
     changes = [FileChange("", "Changed")]
-    for line in patch[:_READ_CHARACTERS].split("\n"):
+    for line in patch[:READ_CHARACTERS].split("\n"):
         if heading := patched_file(line):
             changes.append(FileChange(heading[1], heading[0]))
         elif line.startswith("+"):
@@ -173,7 +164,7 @@ def _of_patch(patch: str) -> list[FileChange]:
 
 
 def _edited(path: str, old: str, new: str) -> FileChange:
-    before, after = _lines(old), _lines(new)
+    before, after = lines_of(old), lines_of(new)
     came, went = Counter(after) - Counter(before), Counter(before) - Counter(after)
     return FileChange(
         path,
@@ -184,8 +175,9 @@ def _edited(path: str, old: str, new: str) -> FileChange:
     )
 
 
-def _lines(text: str) -> list[str]:
-    lines = clean(text[:_READ_CHARACTERS]).split("\n")
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a text that say something."""
+    lines = clean(text[:READ_CHARACTERS]).split("\n")
     return [line[:600].rstrip() for line in lines if line.strip()]
 
 

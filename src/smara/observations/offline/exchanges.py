@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, get_args
 
 from smara.core.startup.record import dataclass, field
+from smara.core.startup.regex import re
 from smara.core.tool_names import ARGUMENTS, tool_name
 from smara.messages.models import ERASED, Message, Part
 from smara.observations.offline.notes import CUES, WORDS, Step, clean, clip, excerpt
@@ -195,8 +196,8 @@ ToolKind = Literal[
 _KIND_OF: dict[str, ToolKind] = {
     "Bash": "command", "Read": "look", "Edit": "change", "Write": "change", "Grep": "search",
     "Glob": "search", "WebFetch": "web", "WebSearch": "web", "Task": "agent",
+    **{name: kind for kind in get_args(ToolKind) for name in WORDS.get(f"{kind} tools", ())},
 }  # fmt: skip
-_KIND_OF |= {name: kind for kind in get_args(ToolKind) for name in WORDS.get(f"{kind} tools", ())}
 _BY_ARGUMENT: dict[ToolKind, frozenset[str]] = {
     "change": WORDS["change arguments"],
     "command": frozenset(ARGUMENTS["command"]),
@@ -209,8 +210,7 @@ _BY_ARGUMENT: dict[ToolKind, frozenset[str]] = {
 def kind_of(call: ToolCall) -> ToolKind:
     """Return a call's kind, by its name or arguments."""
     name = call.name.rsplit("__", 1)[-1]
-    plain = name.replace("_", "").replace("-", "").lower()
-    by_name = _KIND_OF.get(tool_name(name)) or _KIND_OF.get(plain)
+    by_name = _KIND_OF.get(tool_name(name)) or _KIND_OF.get(re.sub("[_-]", "", name).lower())
     arguments = call.arguments if isinstance(call.arguments, Mapping) else {}
     if by_name in ("look", "change") and arguments:
         # One editor tool may serve for viewing and for editing.
