@@ -13,7 +13,13 @@ from zlib import crc32
 from smara.actions.models import LOOKING, Command, CommandPart, CommitRun, Purpose
 from smara.core.extract import read_cues
 from smara.core.startup.regex import re, regex
-from smara.core.tool_triggers import ASSIGNMENT, trims_output
+from smara.core.tool_triggers import (
+    ASSIGNMENT,
+    SHOW_PROGRAMS,
+    split_line,
+    trims_output,
+    unwrap,
+)
 
 LONGEST = 280
 _MOST_CHARACTERS, _MOST_PARTS, _MOST_WORDS = 20_000, 40, 40
@@ -38,14 +44,10 @@ TELLING = 2
 
 CUES, WORDS = read_cues(__file__, "cues.txt")
 """By what a command or a line of output is recognized: patterns, and sets of words."""
+CUES["read"] = regex(rf"^(?:{'|'.join(SHOW_PROGRAMS)}|sed\s+-n)\b")
 
 _INNER_LINE = regex(r"^\s*(?:\S*/)?(?:ba|z|da)?sh\s+-l?i?c\s+(?:'([^']*)'|\"([^\"]*)\")\s*$")
 _HEREDOC = regex(r"<<-?\s*['\"]?(\w{1,40})['\"]?")
-_JOINTS = regex(
-    r"'[^']{0,4000}'|\"(?:[^\"\\]|\\.){0,4000}\"|\$\((?:[^()]|\([^()]*\)){0,2000}\)|\\."
-    r"|(?P<joint>&&|\|\||[;\n])|(?P<pipe>\|&?)",
-    re.DOTALL,
-)
 _REDIRECT = regex(
     r"\s{0,9}(?:(?:[12]|&)?>{1,2}\s{0,9}(?:&[12]\b|(?:/dev/null|/tmp/\S{1,200})(?=\s|$))"
     r"|<\s{0,9}/dev/null)"
@@ -56,7 +58,6 @@ _PREPARES = regex(
     r"|source\s+\S+|\.\s+\S+/activate)\s*$"
 )
 _EXPORT = regex(rf"^export\s+({ASSIGNMENT})\s*$")
-_VARIABLE = regex(rf"^({ASSIGNMENT})\s+")
 _MESSAGE = regex(
     r"\s{1,9}(?:-\w{0,9}m|--message)[ =]?(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|\S+)|\s{1,9}-a?m$",
     re.DOTALL,
@@ -93,7 +94,7 @@ def read_command(line: object) -> Command | None:
     parts: list[CommandPart] = []
     exported: list[str] = []
     is_piped = is_block = False
-    for programs in _split(bodiless):
+    for programs in split_line(bodiless):
         if _PREPARES.match(programs[0]):
             exported += [match[1] for match in [_EXPORT.match(programs[0])] if match]
             continue
@@ -117,7 +118,7 @@ def read_command(line: object) -> Command | None:
     shown = [part for part in changing if part.purpose not in hidden] or changing
     whole = " && ".join(part.text for part in shown)
     if is_block:
-        whole = "; ".join(" | ".join(programs) for programs in _split(bodiless))
+        whole = "; ".join(" | ".join(programs) for programs in split_line(bodiless))
     is_simple = len(changing) == 1 and not is_block and bodiless == text
     return Command(tuple(parts), main, whole[:LONGEST], is_simple=is_simple, is_piped=is_piped)
 
@@ -145,28 +146,6 @@ def _without_documents(line: str) -> str:
         rest = line[end + 1 + len(here[1]) :] if end >= 0 else ""
         line = line[: here.start()] + line[here.end() : body] + rest
     return line
-
-
-def _split(line: str) -> list[list[str]]:
-    """Split a line into commands, each a list of piped programs; quotations stay whole.
-
-    >>> _split("cd app && python -c 'a; b' | tail; ls")
-    [['cd app'], ["python -c 'a; b'", 'tail'], ['ls']]
-    """
-    found: list[list[str]] = [[]]
-    start = 0
-    for match in _JOINTS.finditer(line):
-        if match.lastgroup is None:
-            continue
-        found[-1].append(line[start : match.start()])
-        start = match.end()
-        if match.lastgroup == "joint":
-            found.append([])
-    found[-1].append(line[start:])
-    commands = [[" ".join(each.split()) for each in programs] for programs in found]
-    return [programs for programs in commands if programs[0] and not programs[0].startswith("#")][
-        :_MOST_PARTS
-    ]
 
 
 def _read_part(programs: list[str], exported: list[str]) -> CommandPart | None:
@@ -203,14 +182,7 @@ def split_variables(text: str) -> tuple[list[str], str]:
     >>> split_variables("sudo -E FOO='a b' timeout 60 git -C sub push > /dev/null")
     (["FOO='a b'"], 'git push')
     """
-    variables: list[str] = []
-    text, before = _REDIRECT.sub("", text).strip(), None
-    while text != before:
-        before = text
-        while match := _VARIABLE.match(text):
-            variables.append(match[1])
-            text = text[match.end() :]
-        text = CUES["wrapper"].sub("", text, count=1)
+    variables, text = unwrap(_REDIRECT.sub("", text))
     text = CUES["git options"].sub("git ", text).removesuffix(" &")
     if text.startswith("git commit"):
         text = _MESSAGE.sub("", text)  # another message each time, and the same command
@@ -239,7 +211,7 @@ def _purpose_of(text: str) -> Purpose:
         return "ask"
     if is_test_run(bare):
         return "test"
-    if is_check_run(bare) or CUES["build"].match(bare):
+    if CUES["check run"].search(bare) or CUES["build"].match(bare):
         return "check"
     if CUES["query"].search(bare):
         return "query"
@@ -253,17 +225,6 @@ def is_test_run(command: str) -> bool:
     [True, True, True, False, False]
     """  # noqa: E501
     return CUES["test run"].search(command) is not None
-
-
-def is_check_run(command: str) -> bool:
-    """Return True if a command builds, formats or checks code.
-
-    Its findings are work, and no trouble with the environment.
-
-    >>> [is_check_run(each) for each in ("cargo clippy", "npx tsc --noEmit", "mise run lint", "npm start")]
-    [True, True, True, False]
-    """  # noqa: E501
-    return CUES["check run"].search(command) is not None
 
 
 def head_of(text: str) -> str:

@@ -10,41 +10,26 @@ from collections.abc import Iterable
 from functools import lru_cache
 from itertools import islice, takewhile
 
-from smara.actions.commands import CUES, VERB, read_command, split_variables
-from smara.actions.models import LOOKING, Failure
+from smara.actions.commands import (
+    CUES,
+    VERB,
+    hides_exit,
+    read_command,
+    read_commit,
+    split_variables,
+)
+from smara.actions.models import LOOKING, Command, Failure, Outcome, Purpose
 from smara.actions.tool_output import exit_code
 from smara.core.events import HostEvent
 from smara.core.startup.regex import re, regex
 from smara.core.tool_triggers import starts
 
-_SURROUNDINGS = (
-    "command not found", "No such file or directory", "ermission denied", "not recognized as",
-    "annot find",
-    "ould not ", "Couldn't ", "onnection refused", "ECONNREFUSED", "EADDRINUSE", "unrecognized ",
-    "nknown option",
-    "nknown command", "nknown flag", "not installed", "timed out", "has no upstream",
-    "are ignored by",
-    "does not exist", "already in use", "[rejected]", "non-fast-forward", "already exists",
-    "No module named",
-    "is required", "issing script", "not a git repository", "o such ", "pathspec",
-)  # fmt: skip
-"""Words of errors that speak of what is installed, running or spelled; some without their first
-letter.
-"""
-_TROUBLE = (
-    "Error",
-    "Exception",
-    "fatal:",
-    "error:",
-    "ERR!",
-    "ERROR",
-    "panic",
-    "error[",
-    "not found",
-    "undefined reference",
-)
-_REFUSAL = 800
-_TELLING_LINE, _LEAST_LETTERS, _TRIES = 400, 8, 3
+REPORT = 1_200
+"""So many characters at the end of an output have the report of a test run."""
+_PRINTING: frozenset[Purpose] = LOOKING | {"network", "query"}
+"""Commands that print what others wrote."""
+_WORK = frozenset({"check", "test", "install", "git", "commit"})
+_TELLING_LINE, _LEAST_LETTERS = 400, 8
 ABSENT_WORDS = ("not found", "not be found", "not recognized as")
 """One of these stands in every error that names a program which is not there."""
 _NOT_RUN = (
@@ -70,33 +55,81 @@ _VARIES: tuple[tuple[re.Pattern[str], str], ...] = (
 _HEAD, _TAIL = 600, 2_000
 
 
-def has_failed(event: HostEvent) -> bool:
-    """Return True if a tool call failed.
-
-    By what the host says, or by the status that its output begins with.
-    """
-    if event.kind == "tool_fail" or event.error:
-        return True
+def outcome_of(event: HostEvent) -> Outcome:
+    """Return how the tool call of an event ended."""
+    is_error = event.kind == "tool_fail" or bool(event.error)
     if event.tool != "Bash":
-        return False
-    if exit_code(event.tool_output) not in (None, 0):
-        return True
-    # A pager at the end of the line may hide a failure, since its status is what the host saw. It
-    # is believed only where nothing but the refusal to run came out: a long output may speak of
-    # errors.
-    output, line = event.tool_output, event.tool_input.get("command")
-    if not output or len(output) > _REFUSAL or not isinstance(line, str) or "|" not in line:
-        return False
-    first = output.lstrip().split("\n", 1)[0]
+        return "failed" if is_error else "ok"
+    line = str(event.tool_input.get("command") or "")
+    return read_outcome(line, event.tool_output, is_error=is_error)
+
+
+def read_outcome(
+    line: str,
+    output: str,
+    *,
+    is_error: bool = False,
+    code: int | None = None,
+    command: Command | None = None,
+) -> Outcome:
+    """Return how a command ended, by host, exit code and words.
+
+    Args:
+        line: The command line.
+        output: What came out, with the exit code if the host put it there.
+        is_error: Whether the host says that it failed. That it says nothing proves nothing.
+        code: The exit code, where it is known from elsewhere.
+        command: The line as a command, where it was read before.
+
+    >>> read_outcome("git push", "! [rejected] main -> main"), read_outcome("cat log", "fatal: x")
+    ('failed', 'ok')
+    >>> read_outcome("python x.py", "Traceback (most recent call last):\\nValueError: bad")
+    'unknown'
+    """
+    code = exit_code(output) if code is None else code
+    if is_error or code not in (None, 0):
+        return "failed"
+    ends = ends_of(output)
+    if not line or not CUES["sign of failure"].search(ends):
+        return "ok"
+    command = command or read_command(line)
+    purpose = command.purpose if command is not None else "idle"
+    is_hidden = hides_exit(line, purpose)
+    if (code == 0 and not is_hidden) or (purpose == "commit" and read_commit(line, ends).sha):
+        return "ok"
+    is_red = CUES["red tests"].search(ends[-REPORT:]) is not None
+    if is_red and command is not None and command.has("test"):
+        return "failed"
+    if _is_refusal(command, line, ends):
+        # A look that may fail asks something; another command may stand in for one that failed.
+        if "||" not in line or (is_hidden and purpose not in LOOKING):
+            return "failed"
+        return "ok" if purpose in LOOKING else "unknown"
+    failure = failure_in(ends.split("\n"))
     if (
-        not CUES["paged"].search(line)
-        or not CUES["refused"].match(first)
-        or not is_absent_tool(first)
+        purpose in _PRINTING
+        or (purpose == "test" and CUES["green tests"].search(ends))
+        or not (is_red or (failure is not None and failure.is_certain))
     ):
-        return False
-    command = read_command(line)
-    # What only looks prints what others said.
-    return command is not None and command.purpose not in LOOKING
+        return "ok"
+    # Behind a pipe the host saw another exit code; then the last word is that of the program.
+    is_last = failure is not None and ends.rstrip().endswith(failure.line)
+    is_known = purpose == "check" or (is_hidden and (is_last or purpose in _WORK))
+    return "failed" if is_known else "unknown"
+
+
+def _is_refusal(command: Command | None, line: str, output: str) -> bool:
+    """Return True if a program of a line says that it failed, or the shell says so of it."""
+    # Behind `&&` a command has not even begun; behind `;` it went on without the one before it.
+    parts = () if command is None else (command.main,) if {";", "\n"} & {*line} else command.parts
+    heads = [head for part in parts for head in (part.head, part.aim)] or [line.strip()]
+    lines = output.strip().split("\n")
+    if command is None or command.purpose in _PRINTING - {"query"}:
+        del lines[1:]  # what follows is what others said
+    return any(
+        CUES["own failure"].search("\n".join(f"{head.partition(' ')[0]} {each}" for each in lines))
+        for head in heads
+    ) or bool(lacking(line, telling_line("\n".join(lines))))
 
 
 def ends_of(text: str) -> str:
@@ -104,30 +137,13 @@ def ends_of(text: str) -> str:
     return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n{text[-_TAIL:]}"
 
 
+@lru_cache(maxsize=8)  # one failure is asked about more than once
 def telling_line(text: str) -> str:
-    """Return the line that says what went wrong; empty if none does.
-
-    That is the last that speaks of the environment, else the last that names an error.
-    """
-    return _telling_line(ends_of(text))
-
-
-@lru_cache(maxsize=128)
-def _telling_line(ends: str) -> str:
-    """What fails is tried again, and ends with the same words."""
-    for words in (_SURROUNDINGS, _TROUBLE):
-        rest = ends
-        for _ in range(_TRIES):
-            at = max(map(rest.rfind, words))
-            if at < 0:
-                break
-            start, end = rest.rfind("\n", 0, at) + 1, rest.find("\n", at)
-            line = _plain(rest[start : end if end >= 0 else len(rest)])
-            if line:
-                return line
-            rest = rest[:start]
-    lines = map(_plain, reversed(ends.rstrip().rsplit("\n", 8)[-8:]))
-    return next((line for line in lines if line), "")
+    """Return the line that says what went wrong; empty if none does."""
+    lines = ends_of(text).rstrip().split("\n")
+    failure = failure_in(lines)
+    last = [failure.line] if failure is not None else []
+    return next(filter(None, map(_plain, [*last, *reversed(lines[-8:])])), "")
 
 
 def _plain(line: str) -> str:
@@ -161,19 +177,16 @@ def fingerprint(tool: str, head: str, line: str) -> str:
 
 def was_not_run(text: str) -> bool:
     """Return True if the host itself refused a call."""
-    lowered = text[:600].lower()
-    return any(map(lowered.__contains__, (*_NOT_RUN, "has been modified since", "was cancelled")))
+    return any(
+        map(
+            text[:600].lower().__contains__, (*_NOT_RUN, "has been modified since", "was cancelled")
+        )
+    )
 
 
 def is_harness(text: str) -> bool:
     """Return True if the agent's own program refused the call."""
-    return _is_harness(text[:600])
-
-
-@lru_cache(maxsize=128)
-def _is_harness(head: str) -> bool:
-    lowered = head.lower()
-    return any(word in lowered for word in _HARNESS)
+    return any(map(text[:600].lower().__contains__, _HARNESS))
 
 
 @lru_cache(maxsize=512)
@@ -256,7 +269,7 @@ _RANKED = (
     ),
     regex(
         r"(?i).{0,160}(?:no such file|not found|permission denied|cannot |could not |undefined "
-        r"|refused|timed out"
+        r"|refused|timed out|ignored by|\[(?:remote )?rejected"
         r"|unable to |must be |is required|not formatted|does not exist|beyond a symbolic|is not "
         r"a).{0,200}"
     ),
@@ -280,10 +293,11 @@ MOST_LINES = 4_000
 
 def failure_in(lines: Iterable[str]) -> Failure | None:
     """Return the failure in an output, or None."""
-    words, rank, is_traceback, is_assertion = "", len(_RANKED), False, False
+    silent = len(_RANKED)
+    words, rank, is_traceback, is_assertion = "", silent + 1, False, False
     place, words_at_place, before, trace = ("", 0), "", "", list[str]()
     for line in islice(lines, MOST_LINES + 1):
-        bare = line.strip(_MARGIN)
+        bare = line.rstrip().lstrip(_MARGIN)
         # The first place outside of libraries; a linter says what is wrong beside it or in the
         # line before.
         is_candidate = ":" in line or "(" in line or 'File "' in line
@@ -306,7 +320,9 @@ def failure_in(lines: Iterable[str]) -> Failure | None:
             if bare.startswith("E  "):  # the margin of pytest
                 bare = bare[1:].lstrip()
             matches = (number for number, each in enumerate(_RANKED) if each.match(bare))
-            line_rank = next(matches, len(_RANKED))
+            line_rank = next(matches, silent + 1)
+            if line_rank < silent and CUES["says nothing"].search(bare):
+                line_rank = silent  # for want of another
             # Python tells the error last; the others tell the first error first.
             if line_rank < rank or (is_traceback and line_rank == rank == 0):
                 rank, words = line_rank, bare

@@ -76,6 +76,10 @@ class Command:
         return any(part.purpose == purpose for part in self.parts)
 
 
+Outcome = Literal["ok", "failed", "unknown"]
+"""How a command ended; ``unknown`` if it speaks of an error that may not be its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class CommitRun:
     """A commit by its command and output; fields may be empty."""

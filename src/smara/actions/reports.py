@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from smara.actions.commands import CUES
-from smara.actions.failures import is_environment, telling_line
+from smara.actions.failures import REPORT, is_environment, telling_line
 from smara.actions.models import FailedTest, TestRun
 from smara.core.extract import one_line
 from smara.core.startup.regex import re, regex
-
-_SUMMARY = 1_200
-"""Where a test run says how it went: at its end."""
 
 
 def has_run_tests(output: str) -> bool:
@@ -20,10 +17,10 @@ def has_run_tests(output: str) -> bool:
 
     Whatever else it prints, it could run. Errors alone are tests that could not be imported.
     """
-    ends = output[-_SUMMARY:]
-    if CUES["errors alone"].search(ends) and not CUES["tests ran"].search(ends):
-        return False
-    return bool(CUES["red tests"].search(ends) or CUES["green tests"].search(ends))
+    ends = output[-REPORT:]
+    is_alone = CUES["errors alone"].search(ends) and not CUES["tests ran"].search(ends)
+    has_report = CUES["red tests"].search(ends) or CUES["green tests"].search(ends)
+    return bool(has_report and not is_alone)
 
 
 def are_tests_green(output: str, failed: bool, *, is_hidden: bool = False) -> bool | None:
@@ -32,14 +29,13 @@ def are_tests_green(output: str, failed: bool, *, is_hidden: bool = False) -> bo
     Args:
         is_hidden: Whether the exit code is that of another command: then the output must say it.
     """
-    ends = output[-_SUMMARY:]
+    ends = output[-REPORT:]
     if CUES["no tests"].search(ends) and not CUES["tests ran"].search(ends):
         return None
     if failed:
         is_red = has_run_tests(ends) or not is_environment(telling_line(ends))
         return False if is_red else None
-    red = CUES["bad tests" if is_hidden else "red count"]
-    if red.search(CUES["none bad"].sub("", ends)):
+    if CUES["red tests"].search(ends):
         return False
     return True if (CUES["green tests"].search(ends) if is_hidden else ends.strip()) else None
 
@@ -123,7 +119,7 @@ def read_test_run(lines: Sequence[str]) -> TestRun | None:
                 summaries.append(one_line(stripped, 140))
     if not summaries:
         return None
-    bad = [summary for summary in summaries if CUES["failed summary"].search(summary)]
+    bad = [summary for summary in summaries if CUES["red tests"].search(summary)]
     chosen = (bad or summaries)[-1]
     failing = [one_line(each.name, 140) for each in failed_tests("\n".join(lines))] if bad else []
     return TestRun(
@@ -135,17 +131,14 @@ def read_test_run(lines: Sequence[str]) -> TestRun | None:
     )
 
 
-_RED_COUNT = regex(r"fail|error")
-
-
 def count_tests(output: str, is_green: bool) -> str:
     """Return the counts of a test run, or an empty text.
 
     Such as ``2 failed, 10 passed``.
     Numbers and the words of test programs only: nothing else that an output says.
     """
-    report = read_test_run(output[-_SUMMARY:].splitlines())
+    report = read_test_run(output[-REPORT:].splitlines())
     counts = report.counts if report is not None else ()
-    red = any(number and _RED_COUNT.match(name) for name, number in counts)
+    red = report is not None and report.has_failures
     # A report of another run, in a log that was shown with it, says nothing about this one.
     return "" if red == is_green else ", ".join(f"{number} {name}" for name, number in counts)

@@ -13,18 +13,28 @@ from smara.actions.commands import read_command
 from smara.actions.models import Action, Command, Verb
 from smara.actions.paths import project_path
 from smara.core.events import HostEvent
-from smara.core.startup.regex import regex
+from smara.core.startup.regex import re, regex
 from smara.secrets import redact
 
 PLAN_LISTS = frozenset({"TodoWrite", "update_plan", "todo_write", "write_todos", "todowrite"})
 """Tools that write a whole plan."""
 PLAN_MAKES, PLAN_CHANGES = "TaskCreate", "TaskUpdate"
 """Tools that make or change one item of a plan."""
-_IN_PLACE = regex(r"\bsed\s+(?:-\w+\s+)*-i\S*\s")
-_WRITTEN = regex(
-    r"(?:^|[;&\s])(?:cat|tee|echo|printf)\b[^|;&\n]*?>{1,2}\s*([\w./@+-]+)"
-    r"|\btee\s+(?:-a\s+)?([\w./@+-]+)"
+_DOCUMENT = regex(
+    r"<<-?[ \t]*['\"]?(\w{1,40})['\"]?([^\n]{0,300})\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)",
+    re.DOTALL | re.MULTILINE,
 )
+_QUOTED = r"'[^']{0,2000}'|\"(?:[^\"\\]|\\.){0,2000}\""
+_WRITTEN = regex(
+    rf"(?:^|[;&|(\s])(?:(?:cat|echo|printf)\b(?:[^|;&\n'\">]|{_QUOTED}|\d?>&\d){{0,200}}?>{{1,2}}\s*"
+    r"|tee\s+(?:-\S+\s+)*(?:<<\S+\s+)?)"
+    r"(?P<file>[\w./@+][\w./@+-]*|'[^'\n]{1,200}'|\"[^\"\n$]{1,200}\")"
+    rf"|(?:^|[;&|(\s])(?P<edit>(?:sed|perl)\s+(?:-\S+\s+)*?(?:-[\dlnpwErsz]{{0,6}}i|--in-place)"
+    rf"\S{{0,20}}\s(?:[^|;&\n'\"]|{_QUOTED}){{1,400}})",
+    re.MULTILINE,
+)
+"""What a shell writes by a redirection, or by an editor of streams in its place."""
+_SCRIPT = regex(r"\s-\w{0,5}e\s")
 _MOVED = regex(r"(?:^|&&|[;|(\n])\s*(?:cd|pushd)\s+(\"[^\"]*\"|'[^']*'|[^\s;&|)]+)")
 _NO_NAME = regex(r"[*?$`<>(){}\[\];|&~]")
 """What a shell makes other words of: no name of a file or folder."""
@@ -81,21 +91,39 @@ def _shell(event: HostEvent, root: str) -> list[Action]:
             found += [
                 Action("read", path) for path in paths[-3:] if path and ("." in path or "/" in path)
             ]
-    if match := _IN_PLACE.search(line):
-        folder = folder_of(line[: match.start()], event.cwd)
-        words = [word for word in _words(line) if "." in word and not word.startswith("s/")]
-        found += [
-            Action("edit", path)
-            for word in words[-2:]
-            if not _NO_NAME.search(word)
-            and (path := project_path(posixpath.join(folder, word), root, event.cwd))
-        ]
-    for match in _WRITTEN.finditer(line.split("\n", 1)[0]):
-        folder = folder_of(line[: match.start()], event.cwd)
-        path = project_path(posixpath.join(folder, match[1] or match[2]), root, event.cwd)
-        if path and not path.startswith("dev/"):
-            found.append(Action("edit", path))
+    paths = (project_path(path, root, event.cwd) for path in files_written(line, event.cwd))
+    found += [Action("edit", path) for path in paths if path and not path.startswith("dev/")]
     return found
+
+
+def files_written(line: str, cwd: str = "") -> dict[str, str]:
+    """Return the files that a line writes, with their text in it.
+
+    >>> files_written("cd web && sed -i s/a/b/ x.ts; cat <<'E' > y.md\\nhi\\nE")
+    {'web/x.ts': '', 'web/y.md': 'hi\\n'}
+    """
+    found: dict[str, str] = {}
+    at, folder = 0, cwd
+    while at < len(line):
+        document = _DOCUMENT.search(line, at)
+        head = line[at : document.end(2) if document else len(line)]
+        read = 0
+        for match in _WRITTEN.finditer(head):
+            folder, read = folder_of(head[read : match.start()], folder), match.start()
+            # The text behind a line is that of the command with the mark.
+            before = line[at + read + 1 : document.start()] if document else ";"
+            text = document[3] if document and {*";&|\n"}.isdisjoint(before) else ""
+            for name in [match["file"]] if match["file"] else _edited_in_place(match["edit"]):
+                found[posixpath.join(folder, name.strip("'\""))] = text
+        folder = folder_of(head[read:], folder)
+        at = document.end() if document else len(line)
+    return found
+
+
+def _edited_in_place(command: str) -> list[str]:
+    """Return the files of `sed -i` or `perl -i`: what follows the scripts."""
+    files = [*filter(None, _words(command))][max(1, len(_SCRIPT.findall(command))) :]
+    return [file for file in files[:_MOST_FILES] if not _NO_NAME.search(file)]
 
 
 def folder_of(line: str, cwd: str) -> str:

@@ -77,13 +77,8 @@ def host_exit_code(output: str) -> int | None:
     if output.startswith(_REPORTS):
         codes = _STATEMENT.findall(output)
         return int(codes[-1]) if codes else None
-    closing = closing_mark(output)
+    closing = _CLOSING.search(output, max(0, len(output) - 200))
     return int(closing[1]) if closing else None
-
-
-def closing_mark(output: str) -> re.Match[str] | None:
-    """Find the mark a host puts at an output's end."""
-    return _CLOSING.search(output, max(0, len(output) - 200))
 
 
 def exit_code_field(fields: Mapping[str, Any], is_command: bool = True) -> int | None:
@@ -173,12 +168,12 @@ def text_of(response: Any) -> str:
     return json.dumps(response, ensure_ascii=False, default=str) if response else ""
 
 
-def failure_in(response: Any, tool: str = "Bash") -> str | None:
+def error_of(response: Any, tool: str = "Bash") -> str | None:
     """Return the failure in a response sent as a result, or None."""
     if isinstance(response, str):
         inner = unwrap_json(response)
         if inner is not None:
-            return failure_in(inner)
+            return error_of(inner)
         wrapped = _WRAPPED.match(response)
         return bare(response) if host_exit_code(wrapped[1] if wrapped else response) else None
     if not isinstance(response, Mapping):
@@ -189,18 +184,18 @@ def failure_in(response: Any, tool: str = "Bash") -> str | None:
         response.get("is_error") is True
         or response.get("isError") is True
         or response.get("success") is False
-        or _first(response, ("resultType", "result_type")) in ("failure", "error")
+        or response.get("resultType", response.get("result_type")) in ("failure", "error")
         or exit_code_field(response, is_command=tool == "Bash") not in (None, 0)
     )
     if has_failed:
         return text_of(response) or "failed"
-    words = _first(response, ("llmContent", "textResultForLlm", "text_result_for_llm"))
-    return failure_in(words, tool) if isinstance(words, str) else None
+    words = next((response[name] for name in _NAMES[:3] if name in response), None)
+    return error_of(words, tool) if isinstance(words, str) else None
 
 
 def failure_of(payload: Mapping[str, Any], response: Any, tool: str = "Bash") -> str | None:
     """Return the failure of a response with its exit code."""
-    failure = failure_in(response, tool)
+    failure = error_of(response, tool)
     if (
         failure is None
         and isinstance(payload.get("metadata"), Mapping)
@@ -232,7 +227,7 @@ def bare(text: str) -> str:
     wrapped = _WRAPPED.match(text)
     if wrapped:
         return _NUMBERS.sub("", wrapped[1])
-    ended = closing_mark(text)
+    ended = _CLOSING.search(text, max(0, len(text) - 200))
     return text[: ended.start()] if ended else text
 
 
@@ -244,7 +239,3 @@ def file_text(output: str) -> str:
     """  # noqa: E501
     is_numbered = _LINE_NUMBERS.match(output)
     return _LINE_NUMBERS.sub("", _REMINDER.sub("", output)) if is_numbered else output
-
-
-def _first(response: Mapping[str, Any], names: tuple[str, ...]) -> Any:
-    return next((response[name] for name in names if name in response), None)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 
-from smara.actions.failures import has_failed, is_absent, is_harness, was_changed_by_others
+from smara.actions.failures import is_absent, is_harness, outcome_of, was_changed_by_others
 from smara.actions.models import Action
 from smara.actions.paths import is_config, is_prose, is_source, is_test, module_of, root_of, stem_of
 from smara.actions.tool_calls import actions_of
@@ -110,7 +110,7 @@ def _tool(pad: Pad, event: HostEvent) -> None:
     if facts.spoke_at_step == facts.step:
         facts.work_from_step = facts.step
     facts.step += 1
-    failed = has_failed(event)
+    failed = (outcome := outcome_of(event)) == "failed"
     facts.failures += failed
     output = event.error or event.tool_output
     actions = actions_of(event, facts.root)
@@ -118,7 +118,7 @@ def _tool(pad: Pad, event: HostEvent) -> None:
     facts.changing_runs += not (failed or actions or event.tool in _HARMLESS)
     for action in actions:
         if action.command is not None:
-            runs.record_run(pad, event, action.command, failed=failed)
+            runs.record_run(pad, event, action.command, outcome=outcome)
         elif action.verb == "mcp":
             e2e.record(pad, event, failed=failed)
         elif not failed:

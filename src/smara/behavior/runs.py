@@ -15,7 +15,7 @@ from smara.actions.failures import (
     is_harness,
     telling_line,
 )
-from smara.actions.models import LOOKING, Command
+from smara.actions.models import LOOKING, Command, Outcome
 from smara.actions.paths import rooted, stem_of
 from smara.actions.reports import are_tests_green, count_tests, failed_tests, has_run_tests
 from smara.actions.tool_calls import folder_of
@@ -41,9 +41,9 @@ network.
 """
 
 
-def record_run(pad: Pad, event: HostEvent, command: Command, failed: bool) -> None:
+def record_run(pad: Pad, event: HostEvent, command: Command, outcome: Outcome) -> None:
     """Record that a command has run."""
-    facts = pad.facts
+    facts, failed = pad.facts, outcome == "failed"
     facts.runs += 1
     facts.changing_runs += any(part.purpose not in LOOKING for part in command.parts)
     began = facts.starts.pop(event.tool_use_id[:64], None) if event.tool_use_id else None
@@ -82,7 +82,7 @@ def record_run(pad: Pad, event: HostEvent, command: Command, failed: bool) -> No
             if entry.edits and (is_all or path in words or path.rsplit("/", 1)[-1] in words):
                 record_backtrack(pad, path, entry.first_edit_step, what=command.text[:160])
                 entry.standing = 0
-    if command.purpose not in LOOKING:
+    if command.purpose not in LOOKING and outcome == "ok":  # else it has mended nothing
         where = looks_elsewhere(str(event.tool_input.get("command", ""))[:QUOTE])
         where = "" if where in command.text else where  # a variable is part of the command
         if not where:

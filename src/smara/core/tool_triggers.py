@@ -19,7 +19,20 @@ if TYPE_CHECKING:
 _JOINTS = regex(r"&&|\|\||[;|\n&(){}]")
 ASSIGNMENT = r"[A-Za-z_]\w{0,60}=(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|\$\([^()]*\)|[^\s\"'()])*(?=\s|$)"
 """The pattern of a variable that is set for one command."""
-_ASSIGNMENT = regex(ASSIGNMENT)
+_BEFORE_A_PROGRAM = regex(
+    rf"(?:({ASSIGNMENT})"
+    r"|sudo(?:\s+-[ug]\s+\S+|\s+-\w+)*|time(?:\s+-p)?|nice(?:\s+-n\s*-?\d+|\s+-\d+)?|nohup"
+    r"|timeout(?:\s+-\S+)*\s+[\d.]+\w?|env(?:\s+-\S+)*|command(?!\s+-)|exec"
+    r"|xargs(?:\s+-\S+(?:\s+\d+\b)?)*|do|then|else|!)\s+"
+)
+"""A variable that is set for a program, or what runs it."""
+_SEPARATORS = regex(
+    r"'[^']{0,4000}'|\"(?:[^\"\\]|\\.){0,4000}\"|\$\((?:[^()]|\([^()]*\)){0,2000}\)|\\."
+    r"|(?P<joint>&&|\|\||[;\n])|(?P<pipe>\|&?)",
+    re.DOTALL,
+)
+"""Where a command or a program of a pipe ends, outside of quotations and inner commands."""
+_MOST_PARTS = 40
 _TRIMS_OUTPUT = regex(
     r"(?:\w+_)?PAGER=|NO_COLOR=|FORCE_COLOR=|CLICOLOR|COLUMNS=|LINES=|TERM=|PYTHONUNBUFFERED="
 )
@@ -32,20 +45,6 @@ _ELSEWHERE = regex(
 )
 _ELSEWHERE_WORDS = ("PATH=", "source ", ". ", "eval ", "nvm ", "conda ", "activate")
 _MOST_CHARACTERS = 4_000
-_BEFORE_A_PROGRAM = (
-    "sudo",
-    "env",
-    "time",
-    "nice",
-    "nohup",
-    "timeout",
-    "xargs",
-    "exec",
-    "command",
-    "then",
-    "do",
-    "!",
-)
 
 
 def triggers_of(tool: str, arguments: Mapping[str, Any]) -> list[str]:
@@ -92,21 +91,45 @@ def program_triggers(command: str) -> list[str]:
     programs = [
         words[0].strip("\"'`$").rpartition("/")[2]
         for part in _JOINTS.split(command[:_MOST_CHARACTERS])
-        if (words := _program_of(part))
+        if (words := unwrap(f"{part} ")[1].split())
     ]
     return [f"program:{name}" for name in dict.fromkeys(programs)]
 
 
-def _program_of(part: str) -> list[str]:
-    """A program and its words, without what is set or stands before it."""
-    words = [word for word in part.split() if not _ASSIGNMENT.fullmatch(word)]
-    while words and _is_before_a_program(words[0]):
-        words.pop(0)
-    return words
+def unwrap(text: str) -> tuple[list[str], str]:
+    """Split off the variables that are set for a command, without wrappers.
+
+    >>> unwrap("sudo -E A=1 timeout 60 git push")
+    (['A=1'], 'git push')
+    """
+    variables: list[str] = []
+    text = text.lstrip()
+    while match := _BEFORE_A_PROGRAM.match(text):
+        variables += filter(None, [match[1]])
+        text = text[match.end() :]
+    return variables, text.strip()
 
 
-def _is_before_a_program(word: str) -> bool:
-    return word in _BEFORE_A_PROGRAM or word.startswith("-") or word.isdigit()
+def split_line(line: str) -> list[list[str]]:
+    """Split a line into commands, each a list of piped programs.
+
+    Quotations stay whole.
+
+    >>> split_line("cd app && python -c 'a; b' | tail; ls")
+    [['cd app'], ["python -c 'a; b'", 'tail'], ['ls']]
+    """
+    found: list[list[str]] = [[]]
+    start = 0
+    for match in (each for each in _SEPARATORS.finditer(line) if each.lastgroup is not None):
+        found[-1].append(line[start : match.start()])
+        start = match.end()
+        if match.lastgroup == "joint":
+            found.append([])
+    found[-1].append(line[start:])
+    commands = ([" ".join(each.split()) for each in programs] for programs in found)
+    return [programs for programs in commands if programs[0] and not programs[0].startswith("#")][
+        :_MOST_PARTS
+    ]
 
 
 def words_of(pattern: str) -> list[str]:
@@ -156,11 +179,9 @@ def runs(line: str, command: str) -> bool:
         before, after = text[:start], text[start + len(command) :].lstrip()
         # What stands before the command, back to the last joint, must only wrap it.
         last = _JOINTS.split(before)[-1]
-        if (
-            (not after or after.startswith(_ENDS_A_COMMAND))
-            and (not last or last.endswith(" "))
-            and all(_is_before_a_program(word) or trims_output(word) for word in last.split())
-        ):
+        variables, rest = unwrap(last)
+        is_begin = not rest and last[-1:] in ("", " ") and all(map(trims_output, variables))
+        if is_begin and (not after or after.startswith(_ENDS_A_COMMAND)):
             return True
         start = text.find(command, start + 1)
     return False
@@ -185,7 +206,7 @@ def starts(line: str, needs: Sequence[str]) -> bool:
     named = [each for each in needs[1:] if not each.startswith("-")]
     options = {each for each in needs[1:] if each.startswith("-")}
     for part in _JOINTS.split(text):
-        program, *rest = _program_of(part) or [""]
+        program, *rest = unwrap(f"{part} ")[1].split() or [""]
         words = [word for word in rest if not word.startswith("-")]
         given = {word.partition("=")[0] for word in rest}
         if program == needs[0] and words[: len(named)] == named and options <= given:
@@ -207,12 +228,11 @@ def looks_elsewhere(line: str) -> str:
     return found[0].strip(" ;&|") if found is not None else ""
 
 
-_COMMAND_JOINTS = regex(r"&&|\|\||[;|\n]")
-_SHOW_PROGRAMS = ("cat", "head", "tail", "nl", "less", "bat", "sed")
+SHOW_PROGRAMS = ("cat", "head", "tail", "nl", "less", "more", "bat")
+"""Programs that print files, besides `sed -n`."""
 _COMMAND_WORD = regex(r"""'([^']*)'|"([^"$`\\]*)"|(\S+)""")
 _NO_PATH = regex(r"[*?$`<>(){}\[\]!&\\'\"]")
 _NAMED = regex(r"/|\.[A-Za-z]|^[A-Z]\w+$")  # a path, an ending, or a name such as Makefile
-_MOST_COMMAND_CHARACTERS = 2_000
 _MOST_FILES = 4
 
 
@@ -225,11 +245,11 @@ def shown_files(command: str) -> list[str]:
     ([], [], [])
     """  # noqa: E501
     found: list[str] = []
-    for part in _COMMAND_JOINTS.split(command[:_MOST_COMMAND_CHARACTERS]):
+    for part in (part for each in split_line(command[:_MOST_CHARACTERS]) for part in each):
         named = [next(filter(None, each), "") for each in _COMMAND_WORD.findall(part)]
         path, *words = named or [""]
         program = path.rpartition("/")[2]
-        if program not in _SHOW_PROGRAMS or ">" in part or "<" in part:
+        if program not in (*SHOW_PROGRAMS, "sed") or ">" in part or "<" in part:
             continue
         if program == "sed":
             # Without -n it may write as well as show; the first word is what it does.

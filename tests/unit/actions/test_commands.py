@@ -13,8 +13,11 @@ from smara.actions.commands import (
     is_same_program,
     read_command,
 )
+from smara.actions.tool_calls import actions_of, files_written
+from smara.core.events import HostEvent
 from smara.core.tool_triggers import runs
 from tests.agent_events import Script
+from tests.unit.observations.offline.talk import Talk
 
 
 @pytest.mark.parametrize(
@@ -209,3 +212,38 @@ def test_a_recipe_comes_out_with_its_variables():
         script.run("MIX_ENV=test mix seed", "done")
     recipes = [finding.key for finding in script.findings("tool_sequence")]
     assert any("MIX_ENV=test mix ecto.reset" in recipe for recipe in recipes)
+
+
+@pytest.mark.parametrize(
+    ("line", "files"),
+    [
+        ("cat > src/a.py <<'EOF'\nx\nEOF", {"src/a.py": "x\n"}),
+        ("cat <<'EOF' > src/a.py\nx > y\nEOF\necho z > b.md", {"src/a.py": "x > y\n", "b.md": ""}),
+        ("tee -a x.md <<EOF\nhi\nEOF", {"x.md": "hi\n"}),
+        ("echo hi >> notes.md", {"notes.md": ""}),
+        ("echo 'a > b' > 'my notes.md'", {"my notes.md": ""}),
+        ("printf x | tee -a log.txt", {"log.txt": ""}),
+        ("tee conf.yml < in", {"conf.yml": ""}),
+        ("sed -i s/a/b/ src/x.py", {"src/x.py": ""}),
+        ("sed -i -e 's/a;b/c/' -e 's/c/d/' a.py Makefile && make", {"a.py": "", "Makefile": ""}),
+        ("cd web && sed -i s/a/b/ client.ts", {"web/client.ts": ""}),
+        ("perl -pi -e s/a/b/ x.pl", {"x.pl": ""}),
+        ("perl -MList::Util -e 'print' f.txt", {}),
+        ("sed -i s/a/b/ src/*.py; sed -n 1,3p a.py; echo x >&2", {}),
+        ("git commit -m \"$(cat <<'EOF'\nfeat: a > b\nEOF\n)\"", {}),
+        ("python - <<'EOF'\nrun('echo a > b')\nEOF", {}),
+        ("cp a.py b.py && mv b.py c.py && rm c.py && touch d.py && python x.py > out.json", {}),
+    ],
+)  # fmt: skip
+def test_the_files_that_a_line_writes_are_read_alike(line, files):
+    given = {"command": line}
+    event = HostEvent("claude", "tool_post", "s", at_ms=1, cwd="/w", tool="Bash", tool_input=given)
+    assert files_written(line) == files
+    assert [each.subject for each in actions_of(event, "/w") if each.verb == "edit"] == [*files]
+    notes = Talk().run(line, "").notes("code")
+    assert [each for note in notes for each in note.files] == [*files]
+
+
+@pytest.mark.parametrize("piece", ["cat > ", "cat <<a ", "<<a\n", "sed -i ", "cd x;", "echo '"])
+def test_a_line_that_repeats_itself_is_read_in_a_moment(piece):
+    assert len(files_written(piece * (100_000 // len(piece)))) < 3

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from smara.actions.failures import constant_part, failure_in, fingerprint, has_failed, telling_line
+from smara.actions.failures import (
+    constant_part,
+    failure_in,
+    fingerprint,
+    outcome_of,
+    read_outcome,
+    telling_line,
+)
 from smara.actions.models import FailedTest
 from smara.actions.reports import are_tests_green, failed_tests, read_test_run
-from smara.actions.tool_output import exit_code, host_exit_code
-from smara.actions.tool_output import failure_in as failure_of_response
+from smara.actions.tool_output import error_of, exit_code, host_exit_code
 from smara.core.events import HostEvent
+from smara.observations.offline.calls import read_run
+from smara.observations.offline.exchanges import ToolCall
+from smara.observations.offline.notes import PathShortener
+
+TRACEBACK = 'Traceback (most recent call last):\n  File "x.py", line 1\nValueError: bad'
 
 
 @pytest.mark.parametrize(
@@ -39,19 +50,85 @@ from smara.core.events import HostEvent
 def test_the_exit_code_of_an_output_is_read_alike_for_every_host(output, code):
     assert exit_code(output) == code
     event = HostEvent("claude", "tool_post", "s", at_ms=1, tool="Bash", tool_output=output)
-    assert has_failed(event) is (code not in (None, 0))
+    assert (outcome_of(event) == "failed") is (code not in (None, 0))
+
+
+OUTCOMES = [
+    # what a program or the shell says of its own failure
+    ("make", "make: *** [Makefile:3: all] Error 2", "failed"),
+    ("make test 2>&1 | tail -5", "make: *** [test] Error 1", "failed"),
+    ("make", "make: Nothing to be done for 'all'.", "ok"),
+    ("./run.sh", "bash: ./run.sh: Permission denied", "failed"),
+    ("go build", "go: command not found", "failed"),
+    ("npm ci", "npm ERR! code ERESOLVE", "failed"),
+    ("docker ps", "Cannot connect to the Docker daemon", "failed"),
+    ("curl -s x", "curl: (7) Failed to connect", "failed"),
+    ("psql", "psql: error: connection refused", "failed"),
+    ("psql -c 'select 1'", " msg\n ERROR: x\n(1 row)", "ok"),
+    ("terraform apply", "Error: Invalid provider\n", "failed"),
+    ("git push", "! [rejected] main -> main (non-fast-forward)\nerror: failed to push some refs",
+     "failed"),
+    ("git push || git push -f", "error: failed to push some refs\n+ main -> main", "unknown"),
+    ("pytest -q && git push", "5 passed in 0.1s\n ! [rejected] main -> main", "failed"),
+    ("cat missing; pytest -q", "cat: missing: No such file or directory\n5 passed in 0.1s", "ok"),
+    ("cd /nowhere", "bash: cd: /nowhere: No such file or directory", "failed"),
+    ("python3 x.py", "python3: can't open file '/w/x.py': [Errno 2] No such file", "failed"),
+    ("tar xf a.tar", "tar: Removing leading `/' from member names", "ok"),
+    # reports of tests, also where another command has the exit code
+    ("pytest -q", "1 failed, 3 passed in 0.1s", "failed"),
+    ("pytest -q", "FAILED tests/a.py::test_b - assert 1 == 2\n1 failed in 0.1s", "failed"),
+    ("npm test", "Tests: 1 failed, 3 passed, 4 total", "failed"),
+    ("pytest || true", "1 failed, 3 passed", "failed"),
+    ("mix test | tail", "58 tests, 1 failure", "failed"),
+    ("bun test | tail", "3 pass\n1 fail", "failed"),
+    ("pytest -q", "ERROR root: a line of a log\n12 passed in 0.2s", "ok"),
+    # the exit code of the host, and what compilers and checkers print
+    ("ls", "Exit code 2\nls: cannot access 'x'", "failed"),
+    ("cargo build", "error[E0425]: cannot find value `x`\n --> src/main.rs:2:5", "failed"),
+    ("npx tsc --noEmit | head", "src/a.ts(3,5): error TS2345: Argument of type X", "failed"),
+    ("mypy src | tail -1", "Found 3 errors in 2 files (checked 9 source files)", "failed"),
+    ("npm run build | tail -3", "0 errors, 0 warnings", "ok"),
+    # a program may print an error and go on, or print what others said
+    ("python x.py", TRACEBACK, "unknown"),
+    ("python x.py 2>&1 | tail -5", TRACEBACK, "failed"),
+    ("python x.py 2>&1 | tail -5", f"{TRACEBACK}\nwent on", "unknown"),
+    ("./deploy.sh", "Error: could not reach host", "unknown"),
+    ("cat log.txt", "2024 ERROR something bad\nfatal: x", "ok"),
+    ("git log -3", "commit abc\n    fatal: mend the error", "ok"),
+    ("git commit -m x", "[main 1a2b3c4] error: say fatal: x\n 1 file changed", "ok"),
+    ("curl -s http://x/api", '{"error": "not found"}', "ok"),
+    ("ls docs || echo no docs", "ls: cannot access 'docs': No such file\nno docs", "ok"),
+    ("grep -r foo src", "", "ok"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "output", "outcome"), OUTCOMES)
+def test_a_command_ends_alike_for_whoever_reads_it(line, output, outcome):
+    given = {"command": line}
+    event = HostEvent(
+        "claude", "tool_post", "s", at_ms=1, tool="Bash", tool_input=given, tool_output=output
+    )
+    run = read_run(ToolCall("Bash", given, output, seq=1, at=1), PathShortener(""))
+    assert run is not None
+    assert (read_outcome(line, output), outcome_of(event), run.outcome) == (outcome,) * 3
+
+
+def test_an_exit_code_is_believed_where_it_is_the_commands_own():
+    assert read_outcome("python x.py", TRACEBACK, code=0) == "ok"
+    assert read_outcome("pytest | tail -2", "1 failed in 1s", code=0) == "failed"
+    assert read_outcome("grep -r foo src", "", is_error=True) == "failed"
 
 
 def test_what_a_program_says_in_its_last_line_is_no_word_of_the_host():
     assert host_exit_code("read this log\nexit status 1") is None
-    assert failure_of_response("read this log\nexit status 1") is None
-    assert failure_of_response("boom\n<exited with exit code 3>") == "boom"
+    assert error_of("read this log\nexit status 1") is None
+    assert error_of("boom\n<exited with exit code 3>") == "boom"
 
 
 def test_the_code_of_a_page_is_no_exit_code():
     page = {"code": 200, "codeText": "OK", "result": "words", "url": "https://example.org"}
-    assert failure_of_response(page, "WebFetch") is None
-    assert failure_of_response({"code": 3, "output": "boom"}, "Bash") == "boom"
+    assert error_of(page, "WebFetch") is None
+    assert error_of({"code": 3, "output": "boom"}, "Bash") == "boom"
 
 
 def test_the_line_that_tells_is_found_in_a_long_output():

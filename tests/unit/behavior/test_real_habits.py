@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from smara.actions.commands import is_same_aim, read_command
-from smara.actions.failures import has_failed, is_passing
+from smara.actions.failures import is_passing, outcome_of
 from smara.actions.models import LOOKING, FailedTest
 from smara.actions.paths import module_of, project_path, root_of
 from smara.actions.reports import failed_tests
@@ -52,7 +52,8 @@ def timed(command: str, *seconds: float) -> Script:
             True,
         ),
         ("pnpm test | head -3", "bash: pnpm: command not found", True),
-        ("rtk bun run test 2>&1", "error: unrecognized subcommand 'bun'", False),
+        ("rtk bun run test 2>&1", "error: unrecognized subcommand 'bun'", True),
+        ("./rtk.sh 2>&1", "error: unrecognized subcommand 'bun'", False),
         (
             "grep -rn 'command not found' | head",
             "src/a.py:3: raise Absent('command not found')",
@@ -72,7 +73,7 @@ def test_a_program_that_did_not_run_has_failed_even_behind_a_pager(command, outp
         tool_input={"command": command},
         tool_output=output,
     )
-    assert has_failed(event) is expected
+    assert (outcome_of(event) == "failed") is expected
 
 
 def test_a_hidden_failure_is_ended_by_what_worked():

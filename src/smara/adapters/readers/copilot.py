@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from smara.actions.tool_output import exit_code_field, failure_in
+from smara.actions.tool_output import error_of, exit_code_field
 from smara.adapters.blocks import first_text, parts_of, text_parts
 from smara.adapters.lines import JsonLine, given, list_in, mapping_in, milliseconds, text_in
 from smara.adapters.readers.transcript import Transcript
@@ -155,7 +155,7 @@ class _CopilotSession(Transcript):
             text,
             name=self.tool_names.get(call_id),
             call_id=call_id or None,
-            is_error=data.get("success") is False or bool(code) or failure_in(text) is not None,
+            is_error=data.get("success") is False or bool(code) or error_of(text) is not None,
         )
         return self._keep(
             entry, "tool", (part,), tool_result={} if code is None else {"exit_code": code}

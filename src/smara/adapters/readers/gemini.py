@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from smara.actions.tool_output import failure_in
+from smara.actions.tool_output import error_of
 from smara.adapters.blocks import parts_of, text_parts, usage_of, words_of
 from smara.adapters.hook_output import own_words, words_of_hooks
 from smara.adapters.lines import (
@@ -266,7 +266,7 @@ class _Chat(Transcript):
             has_failed = (
                 status == "error"
                 or any(part.is_error for part in parts)
-                or failure_in(text) is not None
+                or error_of(text) is not None
             )
             self._answered.add(call_id)
             answer = Part("tool_result", text, name=name, call_id=call_id, is_error=has_failed)

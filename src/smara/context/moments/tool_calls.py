@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from smara.actions.commands import is_dictated, is_named_anew, is_of_the_moment
-from smara.actions.failures import has_failed, is_passing, lacking
+from smara.actions.failures import is_passing, lacking, read_outcome
 from smara.actions.paths import project_path
 from smara.behavior.habits import Habits, KnownFailure
 from smara.commits.commits import Commits
@@ -24,7 +24,6 @@ from smara.context.moments.draft import (
     line_of_note,
     line_of_refusal,
 )
-from smara.core.events import HostEvent
 from smara.core.startup.record import dataclass
 from smara.core.tool_names import is_whole, tool_arguments, tool_name
 from smara.core.tool_triggers import shown_files, starts
@@ -163,10 +162,7 @@ class ToolCallLookup:
 
     def after(self, call: CallSubject, output: str, error: str | None) -> list[InjectionLine]:
         """Return what is known about what a call has just brought up."""
-        event = HostEvent(
-            "generic", "tool_post", "s", at_ms=0, tool=call.tool, tool_output=output, key="k"
-        )
-        if not error and not (call.tool == "Bash" and has_failed(event)):
+        if not error and (not call.command or read_outcome(call.command, output) != "failed"):
             if call.pattern:
                 return [
                     line_of_memory(each, ANSWERING) for each in self.finder.answering(call.pattern)

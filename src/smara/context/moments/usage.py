@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from smara.actions.commands import read_command
-from smara.actions.failures import has_failed
+from smara.actions.failures import outcome_of
 from smara.behavior.habits import KnownFailure
 from smara.core.events import HostEvent
 from smara.core.startup.regex import regex
@@ -115,7 +115,7 @@ def seen_in(event: HostEvent) -> ActionSign:
     files += shown_files(line)
     command = _plain(line) if line else ""
     return ActionSign(
-        command, not has_failed(event), bool(command), files=tuple(files), words=words
+        command, outcome_of(event) == "ok", bool(command), files=tuple(files), words=words
     )
 
 

@@ -6,18 +6,18 @@ Commands are grouped by outcome. Each failure, each commit and each fix has its 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from smara.actions.commands import TELLING, WEIGHT, head_of, read_command, read_commit
 from smara.actions.error_quote import is_quotable_test, marked, output_words
-from smara.actions.failures import failure_in, was_not_run
-from smara.actions.models import Command, CommandPart, Failure, TestRun
+from smara.actions.failures import failure_in, read_outcome, was_not_run
+from smara.actions.models import Command, CommandPart, Failure, Outcome, TestRun
 from smara.actions.reports import read_test_run
-from smara.actions.tool_output import exit_code, exit_code_field, unwrap_json
+from smara.actions.tool_output import exit_code_field, unwrap_json
 from smara.core.extract import one_line
 from smara.core.items import grouped
 from smara.core.startup.record import dataclass, field, replace
-from smara.core.tool_names import shell_line
+from smara.core.tool_names import ARGUMENTS, shell_line
 from smara.messages.models import plain
 from smara.observations.models import Category, Note
 from smara.observations.offline.exchanges import ToolCall, form_answers, output_lines, path_of
@@ -45,7 +45,7 @@ class Run:
     call: ToolCall
     line: str
     command: Command
-    outcome: Literal["ok", "failed", "unknown"]
+    outcome: Outcome
     failure: Failure | None = None
     tests: TestRun | None = None
     words: str = ""
@@ -81,7 +81,7 @@ def read_run(call: ToolCall, paths: PathShortener, command: Command | None = Non
     None if the host refused to run it.
     """
     line = call.arguments if isinstance(call.arguments, str) else ""
-    line = line or call.argument("command", "cmd", "script", "code", "input")
+    line = line or call.argument(*ARGUMENTS["command"], "code", "input")
     given = call.arguments.get("command") if isinstance(call.arguments, Mapping) else None
     if not line and isinstance(given, list):  # some hosts give it as a list of words
         line = clean(shell_line([word for word in given if isinstance(word, str)]))
@@ -94,30 +94,36 @@ def read_run(call: ToolCall, paths: PathShortener, command: Command | None = Non
         return Run(call, line, command, "unknown")
     if was_not_run(call.output):
         return None
+    code = None
     if (fields := unwrap_json(call.output)) is not None:
         call.output = clean(str(fields.get("output", fields.get("stdout"))))
-        call.is_error = call.is_error or exit_code_field(fields) not in (None, 0)
+        code = exit_code_field(fields)
     lines = list(output_lines(call))
     purpose = command.purpose
-    has_tests = purpose in ("test", "check", "commit", "other", "network", "review")
-    tests = read_test_run(lines) if has_tests else None
-    code = exit_code(call.output)
     words = _telling_words(command, lines)
     if purpose == "commit":
         commit = read_commit(line, call.output)
         place = f" [{commit.branch} {commit.sha}]" if commit.sha else ""
         words = f"{clip(commit.subject, 160)}{place}" or words
-    is_failed = call.is_error or code not in (None, 0) or bool(tests and tests.has_failures)
-    is_ok = not is_failed and (code == 0 or tests is not None)
-    failure = None if is_ok else failure_in(lines)
-    if not is_failed and (failure is None or not failure.is_certain):
-        return Run(call, line, command, "ok", tests=tests, words=words)
-    failure = failure or Failure(first_words(lines, 220))
-    failure = replace(failure, line=clip(failure.line, 220))
-    return Run(call, line, command, "failed", failure=failure, tests=tests, words=words)
+    outcome = read_outcome(
+        line or command.text, call.output, is_error=call.is_error, code=code, command=command
+    )
+    failure = failure_in(lines) if outcome != "ok" else None
+    if outcome == "failed" and failure is None:
+        failure = Failure(first_words(lines, 220))
+    return Run(
+        call,
+        line,
+        command,
+        outcome,
+        failure=failure and replace(failure, line=clip(failure.line, 220)),
+        tests=read_test_run(lines) if purpose in _TESTING else None,
+        words=words,
+    )
 
 
 _MOST_VARIABLES = 8
+_TESTING = frozenset({"test", "check", "commit", "other", "network", "review"})
 
 _PREAMBLE = (
     "warning", "Compiling", "Generated", "Exit code", "Checking ", "Running ", "Getting ",
@@ -178,8 +184,10 @@ def outcome_words(run: Run) -> str:
         return ": ".join(filter(None, ("failed", _failed_words(run))))
     if run.tests is not None:
         return run.tests.summary + (f"; {run.tests.coverage}" if run.tests.coverage else "")
-    if run.outcome == "unknown":
+    if run.call.output is None:
         return NO_RESULT
+    if run.outcome == "unknown" and run.failure is not None:
+        return output_words(run.failure.line)
     return "ok" if run.command.purpose in _QUIET else marked(run.words) or "ok"
 
 
@@ -265,8 +273,6 @@ _NOTHING = (
     "No files found", "No matches found", "No results", "0 matches", "no matches",
     "No such file", "does not exist",
 )  # fmt: skip
-_READING = frozenset({"cat", "head", "tail", "less", "sed", "bat", "nl"})
-_SEARCHING = frozenset({"grep", "rg", "ag", "find", "fd", "git grep"})
 _HOST_FOLDERS = ("/.claude/", "/.codex/", "/.cursor/")
 
 
@@ -310,9 +316,9 @@ class Looks:
         pattern = CUES["sought name"].search(command.main.text) or CUES["sought words"].search(
             command.main.text
         )
-        if program in _SEARCHING and pattern:
+        if (command.purpose == "search" or program in ("find", "fd")) and pattern:
             self.search(next(group for group in pattern.groups() if group).strip("'\""), call)
-        elif program in _READING and paths:
+        elif command.purpose == "read" and paths:
             self.files[scene.paths.short(paths[-1])] = None
             self.calls.append(call)
 

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from smara.core.extract import shorten
 from smara.core.startup.record import dataclass, field
+from smara.core.tool_names import ARGUMENTS, patched_file
 from smara.observations.models import Note
 from smara.observations.offline.exchanges import ToolCall, path_of
 from smara.observations.offline.notes import CUES, Scene, clean, clip, joined
@@ -94,15 +95,8 @@ def signature(line: str) -> str:
     return shorten(words, 110)
 
 
-_READ_CHARACTERS = 120_000
-_OLD = ("old_string", "old_str", "old_text", "search", "oldString", "SEARCH")
-_NEW = (
-    "new_string", "new_str", "new_text", "replace", "newString", "new_source", "insert_text",
-    "code_edit", "REPLACE",
-)  # fmt: skip
-_WHOLE = ("content", "file_text", "contents", "text", "file_content", "CodeContent")
+READ_CHARACTERS = 120_000
 _PATCH = ("patch", "input", "diff", "patchText")
-_PATCH_VERBS: Mapping[str, Literal["Created", "Deleted"]] = {"Add": "Created", "Delete": "Deleted"}
 
 
 @dataclass(slots=True)
@@ -128,10 +122,8 @@ class FileChange:
 
 def changes_of(call: ToolCall) -> list[FileChange]:
     """Return the files that an editing call changes."""
-    if isinstance(call.arguments, str):
-        return _of_patch(call.arguments)
     if not isinstance(call.arguments, Mapping):
-        return []
+        return _of_patch(call.arguments) if isinstance(call.arguments, str) else []
     path = path_of(call)
     edits = call.arguments.get("edits")
     if isinstance(edits, list) and path:
@@ -141,7 +133,7 @@ def changes_of(call: ToolCall) -> list[FileChange]:
                 for edit in edits
                 if isinstance(edit, Mapping)
             )
-            for names in (_OLD, _NEW)
+            for names in (ARGUMENTS["old_string"], ARGUMENTS["new_string"])
         )
         return [_edited(path, old, new)]
     patch = call.argument(*_PATCH)
@@ -149,33 +141,21 @@ def changes_of(call: ToolCall) -> list[FileChange]:
         return _of_patch(patch)
     if not path:
         return []
-    old, new = call.argument(*_OLD), call.argument(*_NEW)
+    old, new = (call.argument(*ARGUMENTS[f"{age}_string"]) for age in ("old", "new"))
     if old or new or patch:
         return [_edited(path, old, new or patch)]
-    if content := call.argument(*_WHOLE):
+    if content := call.argument(*ARGUMENTS["content"]):
         output = (call.output or "")[:400]
         is_new = "updated" not in output and "overwr" not in output
-        return [FileChange(path, "Created" if is_new else "Changed", _lines(content))]
+        return [FileChange(path, "Created" if is_new else "Changed", lines_of(content))]
     return [FileChange(path, "Deleted" if "delete" in call.name.lower() else "Changed")]
-
-
-def written_by_shell(command: str) -> list[FileChange]:
-    """The files that a command writes from text inside itself."""
-    found: list[FileChange] = []
-    for match in CUES["heredoc"].finditer(command[:_READ_CHARACTERS]):
-        end = command.find(f"\n{match[2]}", match.end())
-        body = command[match.end() : end if end >= 0 else len(command)]
-        if match[1] not in ("-", "EOF"):
-            found.append(FileChange(match[1].strip("'\""), "Changed", _lines(body)))
-    return found
 
 
 def _of_patch(patch: str) -> list[FileChange]:
     changes = [FileChange("", "Changed")]
-    for line in patch[:_READ_CHARACTERS].split("\n"):
-        if line.startswith(("*** ", "+++ ")) and (head := CUES["patch file"].match(line + " ")):
-            path = (head[2] or head[3] or "").strip()
-            changes.append(FileChange(path, _PATCH_VERBS.get(head[1], "Changed")))
+    for line in patch[:READ_CHARACTERS].split("\n"):
+        if heading := patched_file(line):
+            changes.append(FileChange(heading[1], heading[0]))
         elif line.startswith("+"):
             changes[-1].added.append(line[1:])
         elif line.startswith("-") and not line.startswith("--- "):
@@ -184,7 +164,7 @@ def _of_patch(patch: str) -> list[FileChange]:
 
 
 def _edited(path: str, old: str, new: str) -> FileChange:
-    before, after = _lines(old), _lines(new)
+    before, after = lines_of(old), lines_of(new)
     came, went = Counter(after) - Counter(before), Counter(before) - Counter(after)
     return FileChange(
         path,
@@ -195,8 +175,9 @@ def _edited(path: str, old: str, new: str) -> FileChange:
     )
 
 
-def _lines(text: str) -> list[str]:
-    lines = clean(text[:_READ_CHARACTERS]).split("\n")
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a text that say something."""
+    lines = clean(text[:READ_CHARACTERS]).split("\n")
     return [line[:600].rstrip() for line in lines if line.strip()]
 
 

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, get_args
 
 from smara.core.startup.record import dataclass, field
+from smara.core.startup.regex import re
+from smara.core.tool_names import ARGUMENTS, tool_name
 from smara.messages.models import ERASED, Message, Part
 from smara.observations.offline.notes import CUES, WORDS, Step, clean, clip, excerpt
 
@@ -192,18 +194,23 @@ ToolKind = Literal[
 ]
 
 _KIND_OF: dict[str, ToolKind] = {
-    name: kind for kind in get_args(ToolKind) for name in WORDS.get(f"{kind} tools", ())
+    "Bash": "command", "Read": "look", "Edit": "change", "Write": "change", "Grep": "search",
+    "Glob": "search", "WebFetch": "web", "WebSearch": "web", "Task": "agent",
+    **{name: kind for kind in get_args(ToolKind) for name in WORDS.get(f"{kind} tools", ())},
+}  # fmt: skip
+_BY_ARGUMENT: dict[ToolKind, frozenset[str]] = {
+    "change": WORDS["change arguments"],
+    "command": frozenset(ARGUMENTS["command"]),
+    "web": frozenset({*ARGUMENTS["url"], "urls"}),
+    "search": frozenset(ARGUMENTS["pattern"]),
+    "look": frozenset(ARGUMENTS["file_path"][:5]),  # others name what is written or sent, too
 }
-_BY_ARGUMENT: tuple[ToolKind, ...] = ("change", "command", "web", "search", "look")
-PATH_ARGUMENTS = (
-    "file_path", "path", "filePath", "target_file", "absolute_path", "notebook_path", "filename",
-    "file", "TargetFile", "relative_workspace_path", "dir_path", "directory",
-)  # fmt: skip
 
 
 def kind_of(call: ToolCall) -> ToolKind:
     """Return a call's kind, by its name or arguments."""
-    by_name = _KIND_OF.get(call.name.rsplit("__", 1)[-1].replace("_", "").replace("-", "").lower())
+    name = call.name.rsplit("__", 1)[-1]
+    by_name = _KIND_OF.get(tool_name(name)) or _KIND_OF.get(re.sub("[_-]", "", name).lower())
     arguments = call.arguments if isinstance(call.arguments, Mapping) else {}
     if by_name in ("look", "change") and arguments:
         # One editor tool may serve for viewing and for editing.
@@ -211,15 +218,16 @@ def kind_of(call: ToolCall) -> ToolKind:
             return "look"
         if not WORDS["change arguments"].isdisjoint(arguments):
             return "change"
+    if by_name == "search" and path_of(call) and not call.argument(*ARGUMENTS["pattern"]):
+        return "look"  # into a folder
     if by_name is not None and not call.name.startswith("mcp__"):
         return by_name
-    for kind in _BY_ARGUMENT:
-        is_named = not WORDS[f"{kind} arguments"].isdisjoint(arguments)
-        if is_named and (kind != "change" or path_of(call)):
+    for kind, names in _BY_ARGUMENT.items():
+        if not names.isdisjoint(arguments) and (kind != "change" or path_of(call)):
             return kind
     return by_name or "other"
 
 
 def path_of(call: ToolCall) -> str:
     """Return the path that a call names, or nothing."""
-    return call.argument(*PATH_ARGUMENTS)
+    return call.argument(*ARGUMENTS["file_path"])

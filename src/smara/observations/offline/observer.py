@@ -13,10 +13,12 @@ from typing import Any
 
 from smara.actions.commands import TELLING
 from smara.actions.models import Command
+from smara.actions.tool_calls import files_written
 from smara.actions.tool_output import REFUSAL
 from smara.core.dates import zone_of
 from smara.core.items import grouped
 from smara.core.startup.record import dataclass, field
+from smara.core.tool_names import ARGUMENTS
 from smara.observations.models import Note, ObservationDraft, ObserveRequest
 from smara.observations.offline.calls import (
     Looks,
@@ -32,7 +34,13 @@ from smara.observations.offline.calls import (
     tool_note,
     web_note,
 )
-from smara.observations.offline.code import FileChange, changes_of, code_note, written_by_shell
+from smara.observations.offline.code import (
+    READ_CHARACTERS,
+    FileChange,
+    changes_of,
+    code_note,
+    lines_of,
+)
 from smara.observations.offline.exchanges import (
     Exchange,
     ToolCall,
@@ -162,7 +170,7 @@ class AgentWork:
         elif kind == "look":
             self._stretch.looks.read(scene, call)
         elif kind == "search":
-            pattern = call.argument("pattern", "query", "regex", "q", "glob_pattern")
+            pattern = call.argument(*ARGUMENTS["pattern"])
             self._stretch.looks.search(scene.paths.shorten(pattern), call)
         elif kind == "command":
             self._run(call)
@@ -186,7 +194,13 @@ class AgentWork:
         run = read_run(call, self._scene.paths)
         if run is None:
             return
-        self._change(written_by_shell(run.line), call)
+        self._change(
+            [
+                FileChange(path, "Changed", lines_of(text))
+                for path, text in files_written(run.line[:READ_CHARACTERS]).items()
+            ],
+            call,
+        )
         is_idle = run.weight == 0 and bool(run.shown)
         output = call.output or ""
         if begun := CUES["background run"].search(output[:400]) or CUES["background run"].search(
