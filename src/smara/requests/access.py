@@ -55,7 +55,7 @@ class Access:
                 raise ConflictError(
                     f"There is a key {principal.name!r}. Revoke it first: `smara keys revoke`."
                 )
-            _insert(session, secret, "key", principal, now_ms)
+            _insert(session, secret, principal, kind="key", now_ms=now_ms)
             for name in dict.fromkeys(names):
                 row = session.one("SELECT no FROM projects WHERE id = ?", (name,))
                 if row is None:
@@ -100,7 +100,8 @@ class Access:
         code, until = new_secret(), now_ms + CODE_SECONDS * 1_000
         with self._database.write() as session:
             session.run("DELETE FROM access WHERE kind <> 'key' AND expires_at <= ?", (now_ms,))
-            _insert(session, code, "code", Principal(name, expires_at=until), now_ms)
+            holder = Principal(name, expires_at=until)
+            _insert(session, code, holder, kind="code", now_ms=now_ms)
         return code
 
     def exchange(self, code: str, now_ms: int) -> str | None:
@@ -119,7 +120,8 @@ class Access:
             if row is None:
                 return None
             until = now_ms + SESSION_SECONDS * 1_000
-            _insert(session, secret, "session", Principal(str(row[0]), expires_at=until), now_ms)
+            holder = Principal(str(row[0]), expires_at=until)
+            _insert(session, secret, holder, kind="session", now_ms=now_ms)
             session.run(
                 "DELETE FROM access WHERE kind = 'session' AND hash NOT IN (SELECT hash FROM access"
                 " WHERE kind = 'session' ORDER BY expires_at DESC, hash LIMIT ?)",
@@ -135,19 +137,19 @@ class Access:
             )
 
 
-def _insert(session: Session, secret: str, kind: str, of: Principal, now_ms: int) -> None:
+def _insert(session: Session, secret: str, holder: Principal, *, kind: str, now_ms: int) -> None:
     session.run(
         "INSERT INTO access (hash, kind, name, may_write, is_person, is_limited, made_at,"
         " expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         (
             hash_of(secret),
             kind,
-            of.name,
-            int(of.may_write),
-            int(of.is_person),
-            int(of.projects is not None),
+            holder.name,
+            int(holder.may_write),
+            int(holder.is_person),
+            int(holder.projects is not None),
             now_ms,
-            of.expires_at,
+            holder.expires_at,
         ),
     )
 
