@@ -410,21 +410,13 @@ class Privacy:
             InvalidInputError: If nothing is named.
         """
         target = _target(
-            messages=messages,
-            threads=threads,
-            memories=memories,
-            tasks=tasks,
-            person=person,
-            path=path,
-            text=text,
-            since=since,
-            until=until,
-            is_project=is_project,
+            messages=messages, threads=threads, memories=memories, tasks=tasks, person=person,
+            path=path, text=text, since=since, until=until, is_project=is_project,
             is_everything=is_everything,
-        )
+        )  # fmt: skip
         now, name = self._project.clock.now_ms(), self._project.new_id()
         projects = None if is_everything else [int(self._project.scope.project_no)]
-        plan, samples, reread = self._remove(target, name, now, projects)
+        plan, samples, reread = self._remove(target, name, now, projects=projects)
         if not target.is_whole:
             self._derive_again(self._project.scope, reread)
         traces = self.scrub(samples, projects)
@@ -433,14 +425,10 @@ class Privacy:
             session.run("UPDATE erasures SET outcome = ? WHERE id = ?", (outcome, name))
         log.event("store.erased", rows=plan.total, outcome=outcome)
         receipt = EraseReceipt(
-            name,
-            now,
-            plan,
-            samples=len(samples),
-            traces=tuple(traces),
+            name, now, plan, samples=len(samples), traces=tuple(traces),
             held_by=tuple(map(str, holders_of(self._database))) if traces else (),
             out_of_reach=tuple(out_of_reach(self._database)),
-        )
+        )  # fmt: skip
         if target.is_whole:
             self._database.close()
         return receipt

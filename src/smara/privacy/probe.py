@@ -48,7 +48,7 @@ def find_traces(
         for name, columns in database.tables(session).items():
             texts = [each.name for each in columns if each.type == "string"]
             for place, part in product(places[name] if texts else (), parts(samples)):
-                for sample in _find_samples(session, place, texts, part):
+                for sample in _find_samples(session, place, texts, samples=part):
                     holders[sample].append(name)
         own = {
             sample: tables
@@ -57,7 +57,7 @@ def find_traces(
         }
         traces = dict.fromkeys(chain(*own.values()))
         needles = sorted({form for sample in own for form in forms_of(sample)})
-        found = _files_with(database, session, needles, places) if needles else ()
+        found = _files_with(database, session, needles, places=places) if needles else ()
         return list(traces | dict.fromkeys(found))
 
 

@@ -89,7 +89,7 @@ class Service:
     def __init__(self, store: Store, options: ServeOptions, host: str, port: int) -> None:
         self.key = options.key or new_secret()
         self.store = store
-        self.doorkeeper = Doorkeeper(self.key, store, options.now_ms, _user())
+        self.doorkeeper = Doorkeeper(self.key, store, options.now_ms, user=_user())
         # Cookies know no ports: two stores of one machine must not share theirs. The servers behind
         # one address share it, whatever ports they have.
         public = options.public_url and zlib.crc32(options.public_url.encode())
