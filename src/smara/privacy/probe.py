@@ -43,11 +43,11 @@ def find_traces(
     Looked at are those in which the projects lie, with all that others have there.
     """
     with database.snapshot() as session:
-        places = database.places(session, projects)
+        places = database.places(session, projects) if database.kind == "postgres" else {}
         holders: dict[str, list[str]] = {sample: [] for sample in samples}
         for name, columns in database.tables(session).items():
             texts = [each.name for each in columns if each.type == "string"]
-            for place, part in product(places[name] if texts else (), parts(samples)):
+            for place, part in product(places.get(name, [name]) if texts else (), parts(samples)):
                 for sample in _held(session, place, texts, part):
                     holders[sample].append(name)
         own = {
