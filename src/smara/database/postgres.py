@@ -183,29 +183,33 @@ class PostgresDatabase:
     def places(
         self, session: Session, projects: Collection[int] | None = None
     ) -> dict[str, list[str]]:
+        """Return by table where rows of projects lie: in itself, or in parts of it."""
         if projects is None:
             return find_places(session, None)
         return find_places(session, {self.fulltext.part(session, no) for no in projects})
 
     def neighbors(self, session: Session, project_no: int) -> str:
+        """Return the condition for projects in the same parts as one."""
         part = int(self.fulltext.part(session, project_no))
         return f"satisfies_hash_partition('message_index'::regclass, 16, {part}, project_no)"
 
     def vacuum(self, projects: Collection[int] | None = None) -> None:
         """Rewrite the tables and indexes in which projects lie, without deleted rows."""
         with self.write() as session:
-            places = [*chain.from_iterable(self.places(session, projects).values())]
-            clear_statistics(session, places)
+            found = self.places(session, projects)
+            places = with_pages(session, [*chain(*found.values())])
+            clear_statistics(session, {*found, *chain(*found.values())} - {*places})
         with self.autocommit() as session:
             wait_for_older(session)
             # Outside a transaction no timeout can be set without other clients of a pooler meeting
             # it, and a reader that stays would be waited for without end: the lock is waited for
             # in a transaction, and a table that was locked again since is left out.
-            for place in with_pages(session, self.schema, places):
-                table = f"{self.schema}.{place}"
+            for table in places:
                 with self.write(is_derived=True) as waiting:
                     waiting.run(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
-                session.run(f"VACUUM (FULL, ANALYZE, SKIP_LOCKED) {table}")
+                    # Only now: others would plan without them for as long as all tables take.
+                    clear_statistics(waiting, [table])
+                session.run(f"VACUUM (FULL, ANALYZE, SKIP_LOCKED) {self.schema}.{table}")
             session.run("VACUUM (FULL, ANALYZE, SKIP_LOCKED) pg_catalog.pg_statistic")
             session.run("DO $$ BEGIN CHECKPOINT; EXCEPTION WHEN OTHERS THEN NULL; END $$")
 

@@ -509,21 +509,6 @@ class SqliteDatabase:
         for connection in idle if self._pid == os.getpid() else ():
             _close(connection)
 
-    def places(
-        self, session: Session, projects: Collection[int] | None = None
-    ) -> dict[str, list[str]]:
-        """Return by table where rows of projects lie.
-
-        Args:
-            session: A session.
-            projects: Numbers of projects; all of the store without.
-        """
-        return {name: [name] for name in self.tables(session)}
-
-    def neighbors(self, session: Session, project_no: int) -> str:
-        """Return the condition for projects in the same files as one."""
-        return "1 = 1"
-
     def vacuum(self, projects: Collection[int] | None = None) -> None:
         """Rewrite the file without unused pages: that of all projects."""
         with self._write_lock, self._borrow() as connection, SqliteErrorTranslation(self.path):

@@ -22,7 +22,7 @@ SELECT coalesce(w.relname, c.relname), c.relname FROM pg_class c
 """
 _WITH_PAGES = """
 SELECT c.relname FROM pg_class c
-  WHERE c.relnamespace = ?::text::regnamespace AND c.relname = ANY(?::text[])
+  WHERE c.relnamespace = current_schema()::regnamespace AND c.relname = ANY(?::text[])
     AND (pg_relation_size(c.oid) > 0 OR pg_relation_size(nullif(c.reltoastrelid, 0)) > 0
       OR EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid
         AND pg_relation_size(i.indexrelid) > current_setting('block_size')::int))
@@ -38,16 +38,18 @@ SELECT 1 FROM now WHERE txid_snapshot_xmin(snapshot) < ? OR EXISTS (
 """
 """Whether a transaction or a snapshot is older than a mark, the number of the next transaction."""
 _CLEAR_STATISTICS = """
-DO $$ DECLARE each record; BEGIN
-  FOR each IN SELECT s.schemaname AS home, s.tablename, s.attname, s.inherited
-    FROM pg_stats s JOIN pg_class own ON own.relname = s.tablename
-      AND own.relnamespace = current_schema()::regnamespace
-    JOIN pg_attribute a ON a.attrelid = own.oid AND a.attname = s.attname
+DO $$ DECLARE each record; names name[] := string_to_array(current_setting('smara.cleared'), ',');
+BEGIN
+  -- An index of expressions has statistics of its own.
+  names := names || ARRAY(SELECT x.relname FROM pg_class t JOIN pg_index i ON i.indrelid = t.oid
+    JOIN pg_class x ON x.oid = i.indexrelid WHERE t.relname = ANY(names)
+    AND t.relnamespace = current_schema()::regnamespace AND i.indexprs IS NOT NULL);
+  FOR each IN SELECT s.schemaname AS home, s.tablename, s.attname, s.inherited FROM pg_stats s
+    JOIN pg_class c ON c.relnamespace = current_schema()::regnamespace AND c.relname = s.tablename
+    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = s.attname
     JOIN pg_type t ON t.oid = a.atttypid
-    LEFT JOIN pg_index i ON i.indexrelid = own.oid -- one of an expression has its own
-    JOIN pg_class c ON c.oid = coalesce(i.indrelid, own.oid)
-    WHERE s.schemaname = current_schema() AND (s.inherited AND t.typcategory <> 'N'
-      OR c.relname = ANY(string_to_array(current_setting('smara.rewritten'), ',')))
+    WHERE s.schemaname = current_schema() AND s.tablename = ANY(names)
+      AND (NOT s.inherited OR t.typcategory <> 'N')
   LOOP
     BEGIN
       IF current_setting('server_version_num')::int >= 180000 THEN
@@ -74,18 +76,18 @@ def find_places(session: Session, parts: Collection[int] | None) -> dict[str, li
     return found
 
 
-def with_pages(session: Session, schema: str, places: Collection[str]) -> list[str]:
+def with_pages(session: Session, places: Collection[str]) -> list[str]:
     """Return those of some places whose files may hold a value."""
-    return [row[0] for row in session.all(_WITH_PAGES, (schema, list(places)))]
+    return [row[0] for row in session.all(_WITH_PAGES, (list(places),))]
 
 
-def clear_statistics(session: Session, places: Collection[str]) -> None:
-    """Clear the statistics of places, which hold values of rows.
+def clear_statistics(session: Session, tables: Collection[str]) -> None:
+    """Clear the statistics of tables, which hold values of rows.
 
-    ANALYZE leaves those of a table that is empty now. Of a divided table as a whole those of texts
-    go: they are of all its parts.
+    ANALYZE leaves those of a table that is empty now. A divided table as a whole keeps those of
+    numbers: they are of all its parts.
     """
-    session.all("SELECT set_config('smara.rewritten', ?, true)", (",".join(places),))
+    session.all("SELECT set_config('smara.cleared', ?, true)", (",".join(tables),))
     session.run(_CLEAR_STATISTICS)
 
 
