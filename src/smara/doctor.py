@@ -55,15 +55,15 @@ def examine(settings: Settings, fix: bool = False) -> list[Finding]:
     Permissions, the write-ahead log and the index.
     """
     found: list[Finding] = []
-    try:
-        languages()
-    except SmaraError as error:
-        found.append(Finding("languages", "problem", f"No code can be indexed: {error}"))
     path = store_file(settings.db or str(default_store()))
     if path is not None and path != ":memory:":
         found += _file_findings(path, fix)
         if not os.path.exists(path) or any(finding.check == "access" for finding in found):
             return found
+    try:
+        languages()
+    except SmaraError as error:
+        found.append(Finding("languages", "problem", f"No code can be indexed: {error}"))
     return found + _inside(settings, fix)
 
 
