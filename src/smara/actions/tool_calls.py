@@ -91,8 +91,8 @@ def _shell(event: HostEvent, root: str) -> list[Action]:
             found += [
                 Action("read", path) for path in paths[-3:] if path and ("." in path or "/" in path)
             ]
-    paths = (project_path(path, root, event.cwd) for path in files_written(line, event.cwd))
-    found += [Action("edit", path) for path in paths if path and not path.startswith("dev/")]
+    written = (project_path(path, root, event.cwd) for path in files_written(line, event.cwd))
+    found += [Action("edit", path) for path in written if path and not path.startswith("dev/")]
     return found
 
 
