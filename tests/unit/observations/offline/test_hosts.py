@@ -6,7 +6,9 @@ import json
 
 import pytest
 
+from smara.core.tool_names import tool_name
 from smara.messages.models import Part
+from smara.observations.offline.exchanges import ToolCall, kind_of
 from tests.unit.observations.offline.talk import Talk, only
 
 PATCH = """*** Begin Patch
@@ -118,3 +120,28 @@ def test_parts_of_one_message_are_read_like_messages():
         Part("tool_result", "3 passed in 1s", call_id="a"),
     )
     assert talk.text() == "Ran make test: 3 passed in 1s"
+
+
+KINDS = {
+    "Bash": "command", "Read": "look", "Edit": "change", "Write": "change", "Grep": "search",
+    "Glob": "search", "WebFetch": "web", "WebSearch": "web", "Task": "agent",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name",
+    """Bash shell exec_command run_shell_command local_shell terminal run_terminal_cmd powershell
+    execute_command run_in_terminal Read view read_file read_many_files open_file cat Edit MultiEdit
+    StrReplace str_replace_editor apply_patch replace edit_file search_replace NotebookEdit
+    insert_edit_into_file replace_in_file delete_file Write create write_file create_file Grep
+    search_file_content grep_search rg codebase_search Glob find_files file_search list ls
+    list_directory WebFetch fetch web_search google_web_search Task agent spawn_agent delegate
+    subagent""".split(),
+)
+def test_a_tool_is_of_one_kind_for_hooks_and_observations(name):
+    given = {"file_path": "a.py", "command": "x", "pattern": "y", "url": "z"}
+    assert kind_of(ToolCall(name, given, seq=1, at=0)) == KINDS[tool_name(name)]
+
+
+def test_a_folder_that_is_listed_is_a_look():
+    assert kind_of(ToolCall("list_directory", {"path": "src"}, seq=1, at=0)) == "look"
