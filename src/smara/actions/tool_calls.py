@@ -91,11 +91,7 @@ def _shell(event: HostEvent, root: str) -> list[Action]:
             found += [
                 Action("read", path) for path in paths[-3:] if path and ("." in path or "/" in path)
             ]
-<<<<<<< HEAD
-    written = [project_path(path, root, event.cwd) for path in files_written(line, event.cwd)]
-=======
     written = (project_path(path, root, event.cwd) for path in files_written(line, event.cwd))
->>>>>>> outcome
     found += [Action("edit", path) for path in written if path and not path.startswith("dev/")]
     return found
 

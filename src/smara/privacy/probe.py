@@ -47,13 +47,8 @@ def find_traces(
         holders: dict[str, list[str]] = {sample: [] for sample in samples}
         for name, columns in database.tables(session).items():
             texts = [each.name for each in columns if each.type == "string"]
-<<<<<<< HEAD
-            for place, part in product(places[name] if texts else (), parts(samples)):
-                for sample in _find_samples(session, place, texts, samples=part):
-=======
             for place, part in product(places.get(name, [name]) if texts else (), parts(samples)):
-                for sample in _held(session, place, texts, part):
->>>>>>> erase-parts
+                for sample in _find_samples(session, place, texts, samples=part):
                     holders[sample].append(name)
         own = {
             sample: tables
