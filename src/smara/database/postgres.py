@@ -183,7 +183,7 @@ class PostgresDatabase:
     def places(
         self, session: Session, projects: Collection[int] | None = None
     ) -> dict[str, list[str]]:
-        """Return by table where rows of projects lie: in itself, or in parts of it."""
+        """Return the tables, or parts of them, in which projects lie."""
         if projects is None:
             return find_places(session, None)
         return find_places(session, {self.fulltext.part(session, no) for no in projects})
