@@ -130,14 +130,16 @@ KINDS = {
 
 @pytest.mark.parametrize(
     "name",
-    """Bash shell exec_command run_shell_command local_shell terminal run_terminal_cmd powershell
-    execute_command run_in_terminal Read view read_file read_many_files open_file cat Edit MultiEdit
-    StrReplace str_replace_editor apply_patch replace edit_file search_replace NotebookEdit
-    insert_edit_into_file replace_in_file delete_file Write create write_file create_file Grep
-    search_file_content grep_search rg codebase_search Glob find_files file_search list ls
-    list_directory WebFetch fetch web_search google_web_search Task agent spawn_agent delegate
-    subagent""".split(),
-)
+    ["Bash", "shell", "exec_command", "run_shell_command", "local_shell", "terminal",
+     "run_terminal_cmd", "powershell", "execute_command", "run_in_terminal", "Read", "view",
+     "read_file", "read_many_files", "open_file", "cat", "Edit", "MultiEdit", "StrReplace",
+     "str_replace_editor", "apply_patch", "replace", "edit_file", "search_replace",
+     "NotebookEdit", "insert_edit_into_file", "replace_in_file", "delete_file", "Write",
+     "create", "write_file", "create_file", "Grep", "search_file_content", "grep_search", "rg",
+     "codebase_search", "Glob", "find_files", "file_search", "list", "ls", "list_directory",
+     "WebFetch", "fetch", "web_search", "google_web_search", "Task", "agent", "spawn_agent",
+     "delegate", "subagent"],
+)  # fmt: skip
 def test_a_tool_is_of_one_kind_for_hooks_and_observations(name):
     given = {"file_path": "a.py", "command": "x", "pattern": "y", "url": "z"}
     assert kind_of(ToolCall(name, given, seq=1, at=0)) == KINDS[tool_name(name)]
