@@ -18,7 +18,7 @@ endif
 LARGE = $(sort $(wildcard tests/contract/test_*state_machine.py) \
   $(shell grep -rl --include='test_*.py' faults.sizes tests/contract tests/stories tests/surfaces tests/unit))
 
-.PHONY: help man demo docs test browser conformance check licenses format wheel bench bench-peers eval faults lock clean
+.PHONY: help man demo docs test browser conformance check licenses format wheel bench walk bench-peers eval faults lock clean
 
 help: ## show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -74,6 +74,9 @@ wheel: $(STAMP) ## dist/smara-….whl, for the image of deploy/
 
 bench: $(STAMP) ## speed, as ratios to a bare baseline in the same run
 	SMARA_TEST_DURABLE=1 $(BIN)/python -m tests.with_postgres $(BIN)/python -m bench
+
+walk: $(STAMP) ## the modules that a call visits, and the share of calls that leave their module
+	$(BIN)/python -m bench.walk
 
 bench-peers: $(STAMP) ## Smara beside other local stores, each in an environment of its own, made by uv
 	$(BIN)/python -m bench peers --out .bench/peers

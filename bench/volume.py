@@ -30,6 +30,10 @@ _SIZES = (
     "SELECT relname, pg_total_relation_size(oid) FROM pg_class WHERE relkind = 'r'"
     " AND relnamespace = current_schema()::regnamespace ORDER BY 2 DESC"
 )
+_FILES = (
+    "SELECT relname, relfilenode::bigint, pg_relation_size(oid) FROM pg_class"
+    " WHERE relkind IN ('r', 'i') AND relnamespace = current_schema()::regnamespace"
+)
 
 
 def run(folder: Path, report: Report) -> None:
@@ -111,12 +115,27 @@ def _search(memory: smara.Memory, report: Report, what: str) -> None:
 
 
 def _erase(url: str, report: Report, what: str, size: int) -> None:
-    """Erase threads of a project, then write all files again without them, as an erase does."""
+    """Erase the rows of a project, then a thread of another with what the files hold of it."""
     with smara.open(url, project="template-1") as memory:
-        privacy = memory.privacy
         target, now = EraseTarget(is_project=True), 0
-        with _timed(report, memory, f"{what}: erase of a project of {size:,}", size):
-            plan, _, _ = privacy._remove(target, "bench", now)
+        with _timed(report, memory, f"{what}: erase of a project of {size:,}, the rows", size):
+            plan, *_ = memory.privacy._remove(
+                target, "bench", now, [memory.internals.scope.project_no]
+            )
         report.add(f"{what}: rows erased with it", f"{plan.total:,}")
-        with _timed(report, memory, f"{what}: all files written again after an erase", 1):
-            memory.internals.database.vacuum()  # type: ignore[attr-defined]
+    with smara.open(url, project="template-2") as memory:
+        before = _files(memory)
+        with _timed(report, memory, f"{what}: erase of a thread of {size // 5:,}, whole", 1):
+            receipt = memory.privacy.erase(threads=["thread-0"])
+        after = _files(memory)
+        changed = [name for name, (number, _) in after.items() if before[name][0] != number]
+        report.add(f"{what}: traces left", str(len(receipt.traces)))
+        report.add(f"{what}: files written again", f"{len(changed)} of {len(after)}")
+        sizes = sum(before[name][1] for name in changed), sum(size for _, size in before.values())
+        report.add(f"{what}: bytes written again", " of ".join(f"{each:,}" for each in sizes))
+
+
+def _files(memory: smara.Memory) -> dict[str, tuple[int, int]]:
+    """Return the file and the bytes of each table and index."""
+    with memory.internals.database.read() as session:
+        return {name: (number, size) for name, number, size in session.all(_FILES)}

@@ -216,7 +216,7 @@ class Walk:
                 counts[is_true, verdict.verdict] += 1
                 if is_true != verdict.verdict and len(self.outcome.wrong) < 400:
                     self.outcome.wrong.append(
-                        f"{commit[:10]} {':'.join(place)}: {is_true}, said {verdict.told}"
+                        f"{commit[:10]} {':'.join(place)}: {is_true}, said {verdict.summary}"
                     )
 
     # the tree

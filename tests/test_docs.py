@@ -4,6 +4,7 @@ complete.
 
 from __future__ import annotations
 
+import ast
 import doctest
 import json
 import os
@@ -12,8 +13,11 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import fields
+from functools import partial
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
@@ -36,6 +40,7 @@ from smara.errors import (
 )
 from smara.knowledge.models import Evidence
 from smara.surfaces.cli import app
+from smara.surfaces.http.server import ServeOptions, announced, serving
 from tests import apart, terminal_picture
 from tests.surfaces.shell import smara as typed
 
@@ -43,7 +48,8 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 CLI_PAGE = (ROOT / "docs/reference/cli.md").read_text(encoding="utf-8")
 
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+# An example in a list is indented; a block of four backticks may show one of three.
+_FENCE = re.compile(r"^([ \t]*)(`{3,})(\w*)[^\n`]*\n(.*?)^\1\2[ \t]*$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _INLINE = re.compile(r"`(smara\s[^`]+)`")
 
@@ -56,10 +62,16 @@ def prose(page: Path) -> str:
     return _FENCE.sub("", page.read_text(encoding="utf-8"))
 
 
-def blocks(page: Path, language: str) -> list[str]:
+def fences(page: Path) -> list[tuple[str, str]]:
+    """The language and the text of each block of a page, without its indentation."""
     return [
-        text for kind, text in _FENCE.findall(page.read_text(encoding="utf-8")) if kind == language
+        (language, textwrap.dedent(text))
+        for _, _, language, text in _FENCE.findall(page.read_text(encoding="utf-8"))
     ]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return [text for each, text in fences(page) if each == language]
 
 
 def links() -> Iterator[object]:
@@ -196,9 +208,14 @@ def test_commands_for_the_first_week_do_what_the_page_says(
     assert not Path(".claude/settings.local.json").exists()
 
 
+DOCUMENTED = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+SERVER = "http://127.0.0.1:40733"
+"""The address of `smara serve` in the documents; an example that names it gets a real one."""
+
+
 def snippets() -> Iterator[object]:
     """Every Python example of the documentation."""
-    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+    for page in DOCUMENTED:
         for number, text in enumerate(blocks(page, "python"), 1):
             yield pytest.param(text, id=f"{name_of(page)} {number}")
 
@@ -206,14 +223,58 @@ def snippets() -> Iterator[object]:
 @pytest.mark.parametrize("text", list(snippets()))
 def test_snippet_runs_as_it_stands(text: str, tmp_path: Path) -> None:
     apart.skip_without(text)
-    done = subprocess.run(
-        [sys.executable, "-W", apart.warnings_for(text), "-c", text],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    with ExitStack() as stack:
+        if SERVER in text:
+            options = ServeOptions()
+            opened = partial(smara.open, str(tmp_path / "served.db"))
+            url, service = stack.enter_context(serving(opened, options))
+            stack.enter_context(announced(url, service.key, options.folder))
+            text = text.replace(SERVER, url)
+        done = subprocess.run(
+            [sys.executable, "-W", apart.warnings_for(text), "-c", text],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_every_python_example_is_run() -> None:
+    """Whatever its indentation and its quoting; in the pages that hold examples and in the rest."""
+    opened = re.compile(r"^[\s>]*(?:`{3,}|~{3,})[ {.]*(?:python|py|pycon|python3)\b", re.MULTILINE)
+    written = {page: len(opened.findall(page.read_text(encoding="utf-8"))) for page in PAGES}
+    run = {page: len(blocks(page, "python")) for page in DOCUMENTED}
+    assert {page: count for page, count in written.items() if count != run.get(page, 0)} == {}
+    assert sum(written.values()) > 40
+
+
+def calls_smara(text: str) -> bool:
+    """True for a program that uses the package."""
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except SyntaxError:
+        return False
+    return any(isinstance(each, ast.Name) and each.id == "smara" for each in nodes) and any(
+        isinstance(each, ast.Call | ast.Import | ast.ImportFrom) for each in nodes
+    )
+
+
+def test_no_python_example_is_quoted_as_something_else() -> None:
+    assert [
+        (name_of(page), text)
+        for page in PAGES
+        for language, text in fences(page)
+        if language != "python" and calls_smara(text)
+    ] == []
+
+
+@pytest.mark.parametrize("margin", ["", "   ", "\t"])
+def test_the_reader_of_examples_sees_indented_ones(margin: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    lines = ["```python", "if True:", "    pass", "```"]
+    page.write_text("1. First:\n\n" + "".join(f"{margin}{line}\n" for line in lines))
+    assert blocks(page, "python") == ["if True:\n    pass\n"]
 
 
 def test_snippet_of_the_readme_prints_the_schema_first(tmp_path: Path) -> None:
@@ -390,6 +451,26 @@ def shipped_files() -> list[Path]:
     # hosts.
     spared = ("secrets/", "core/secret_prefilter", "tests/test_docs.py")
     return [ROOT / name for name in names if not any(each in name for each in spared)]
+
+
+def test_every_test_that_a_page_names_exists() -> None:
+    """But for those of frameworks, which run their own tests against our classes."""
+    theirs = (ROOT / "docs/reference/conformance.md", ROOT / "docs/howto/add-a-framework.md")
+    named = {
+        (path, test)
+        for page in PAGES
+        if page not in theirs
+        for path, test in re.findall(
+            r"`(tests/[\w/]+\.py)(?:::(\w+))?`", page.read_text(encoding="utf-8")
+        )
+    }
+    assert len(named) > 20
+    assert [
+        (path, test)
+        for path, test in sorted(named)
+        if not (ROOT / path).is_file()
+        or (test and f"def {test}(" not in (ROOT / path).read_text(encoding="utf-8"))
+    ] == []
 
 
 def test_no_file_names_a_package_registry() -> None:

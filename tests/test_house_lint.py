@@ -17,6 +17,16 @@ from tests.house_lint import ALLOWANCE, findings, repeated_classes
         ("name", "kept = 1"),
         ("name", "class Known: ..."),
         ("name", "class A:\n    def f(self):\n        self._held = 1"),
+        ("name", "_KEPT = 300"),
+        ("name", "TOLD: int = 1"),
+        ("name", "class A:\n    def said(self): ..."),
+        ("name", "async def _wanted(): ..."),
+        ("found", "def show(found): ..."),
+        ("found", "run(lambda found: 1)"),
+        ("comment", "x = 1  # nobody reads it"),
+        ("comment", 'LIMIT = 1\n"""Counted anew at each start."""'),
+        ("text", 'raise ValueError("somebody else did it")'),
+        ("text", 'x = f"{x} is told to whoever asks"'),
         ("phrase", 'def _f():\n    """Wait until nobody reads."""'),
         ("phrase", '"""Raise for an address that is none."""'),
         ("first line", 'def f():\n    """Whether it rains."""'),
@@ -41,7 +51,10 @@ def test_class_that_stands_in_two_files_is_found():
 
 
 def test_plain_code_breaks_no_rule():
-    code = 'def read(path):\n    """Read a file."""\n    text = path\n    return text'
+    code = (
+        'def read(path):\n    """Read a file."""\n    found = path\n    return found\n'
+        "KEPT_DAYS = 1  # days"
+    )
     assert list(findings(Path("store.py"), code)) == []
 
 

@@ -13,11 +13,12 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Literal
 
+from smara.codegraph.language import languages
 from smara.config import Settings, default_store
 from smara.core.startup.record import dataclass, replace
 from smara.database.database import Database
 from smara.database.filesystem import network_filesystem
-from smara.database.migrate import HEAD, schema_version
+from smara.database.migrate import HEAD, opened_by, schema_version
 from smara.environment import store_file
 from smara.errors import CorruptError, SmaraError
 from smara.memory import Memory, open_database, open_memory
@@ -59,6 +60,10 @@ def examine(settings: Settings, fix: bool = False) -> list[Finding]:
         found += _file_findings(path, fix)
         if not os.path.exists(path) or any(finding.check == "access" for finding in found):
             return found
+    try:
+        languages()
+    except SmaraError as error:
+        found.append(Finding("languages", "problem", f"No code can be indexed: {error}"))
     return found + _inside(settings, fix)
 
 
@@ -203,6 +208,10 @@ def _not_opened(error: SmaraError, check: str = "open") -> Finding:
 def _schema_finding(database: Database) -> Finding:
     with database.read() as session:
         version = schema_version(database, session)
+        is_open = version <= HEAD or opened_by(session, version) <= HEAD
+    if is_open and version > HEAD:
+        text = f"The store has schema {version}; this Smara knows {HEAD} and may use it."
+        return Finding("schema", "ok", text)
     if version > HEAD:
         return Finding(
             "schema",

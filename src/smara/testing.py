@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from smara.models.embedder import Vectors
 
 _LOOK_SECONDS = 0.001
-"""How often somebody who waits for an event looks whether the clock was advanced."""
+"""How often a thread that waits for an event looks whether the clock was advanced."""
 
 
 class FakeClock:

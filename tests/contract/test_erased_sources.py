@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smara.core.events import HostEvent
+from tests.agent_events import Script
 from tests.contract.both import EACH_DATABASE
 from tests.contract.test_decisions import AMENDED, PARKING
 from tests.contract.test_decisions import say as hold
@@ -89,6 +90,37 @@ def test_a_lesson_is_judged_again_from_the_sessions_that_stay(memory, clock):
     assert not memory.memories.list(type="error_pattern").memories
     push(memory, clock, "s4")
     assert len(memory.memories.list(type="error_pattern").memories) == 1
+
+
+def test_findings_of_an_older_store_are_read_with_their_short_names(memory, clock):
+    for number in range(3):
+        push(memory, clock, f"s{number}")
+    with memory.internals.database.write() as session:
+        for word, old in (("command", "cmd"), ("is_environment", "env")):
+            statement = "UPDATE behavior_findings SET data = replace(data, ?, ?)"
+            session.run(statement, (f'"{word}":', f'"{old}":'))
+        assert session.all("SELECT data FROM behavior_findings WHERE data LIKE '%\"cmd\"%'")
+    (finding,) = [each for each in memory.behavior.noticed("s2") if each.kind == "error_retry"]
+    assert finding.data["command"] == "git push"
+    (lesson,) = memory.memories.list(type="error_pattern")
+    memory.privacy.erase(threads=["s0"])
+    (again,) = memory.memories.list(type="error_pattern")
+    assert again.content == lesson.content
+    assert memory.behavior.failures()[0].command == "git push"
+
+
+def test_a_lesson_from_a_page_keeps_its_taint_when_it_is_judged_again(memory, clock):
+    """The memory came with the third session; two later ones only knew it already."""
+    for number in range(5):
+        script = Script(f"s{number}", clock.now_ms() + number * 86_400_000).edit("src/pay/card.py")
+        script.tool("WebFetch", "text", url="https://pay.example/docs#x").green().end()
+        memory.behavior.observe_batch(script.events)
+        memory.behavior.finalize(f"s{number}")
+    (lesson,) = memory.memories.list(type="module_insight", state="all")
+    memory.privacy.erase(threads=["s2"])
+    (again,) = memory.memories.list(type="module_insight", state="all")
+    assert "in 4 sessions" in again.content
+    assert again.taint == lesson.taint == ("web",)
 
 
 def test_an_error_is_known_from_the_sessions_that_stay(memory, clock):

@@ -313,7 +313,7 @@ def test_a_kind_is_looked_at_once_a_day_and_the_status_says_when(opened, clock):
 def test_a_file_is_rewritten_when_words_went_and_at_most_once_a_week(opened, clock):
     memory = opened(messages_days=1)
     database, rewritten = memory.internals.database, []
-    vacuum, database.vacuum = database.vacuum, lambda: rewritten.append(clock.now_ms())
+    vacuum, database.vacuum = database.vacuum, lambda projects: rewritten.append(clock.now_ms())
     for day in range(16):
         say(memory, f"Words of day {day}", f"t{day}")
         clock.advance(DAY)

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from smara.adapters.vendor_memories import import_vendor_memories, slug
+from smara.adapters.host_specs.claude import slug
+from smara.adapters.vendor_memories import import_vendor_memories
 from smara.errors import InvalidInputError
 from tests.contract.both import EACH_DATABASE
 
@@ -165,4 +166,4 @@ def test_a_file_that_is_no_text_is_told_and_the_others_come_in(memory, bring, ho
 
 def test_an_agent_nobody_knows_is_refused_by_name(memory, root):
     with pytest.raises(InvalidInputError, match="claude, codex, gemini, goose"):
-        import_vendor_memories(memory, root, ["cursor"])  # type: ignore[list-item]
+        import_vendor_memories(memory, root, ["cursor"])

@@ -194,7 +194,7 @@ def test_put_that_expects_an_empty_page_is_refused_on_a_written_one(working):
 
 
 def test_put_that_expects_a_version_of_an_unwritten_page_is_refused(working):
-    with pytest.raises(ConflictError, match="nobody has written it yet"):
+    with pytest.raises(ConflictError, match="it has not been written yet"):
         working.put("one", expected_version=4)
     assert working.find() is None
 

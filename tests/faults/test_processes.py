@@ -101,7 +101,10 @@ def test_second_of_two_that_migrate_postgres_at_once_finds_everything_done(
         )
         for step in migrations("postgres"):
             session.run(step.sql)
-            session.run("INSERT INTO migrations VALUES (?, ?, 1)", (step.number, step.name))
+            session.run(
+                "INSERT INTO migrations (number, name, applied_at) VALUES (?, ?, 1)",
+                (step.number, step.name),
+            )
     waiting.join()
     first.close()
     second.close()

@@ -8,18 +8,22 @@ import sqlite3
 import pytest
 
 import smara
-from smara.database.migrate import HEAD, migrate
+from smara.config import Settings
+from smara.database.migrate import HEAD, Migration, migrate
+from smara.doctor import examine
 from smara.errors import CannotOpenError, CorruptError, SchemaTooNewError
 from smara.testing import FakeClock
 from tests.migrations.dump import schema_of
 
 
-def raise_version(database):
+def raise_version(database, opened_by=None):
     """What a newer Smara would have left behind."""
     with database.write() as session:
         session.run("CREATE TABLE dreams (no INTEGER PRIMARY KEY)")
         session.run(
-            "INSERT INTO migrations (number, name, applied_at) VALUES (?, 'dreams', 1)", (HEAD + 1,)
+            "INSERT INTO migrations (number, name, applied_at, opened_by)"
+            " VALUES (?, 'dreams', 1, ?)",
+            (HEAD + 1, opened_by),
         )
         if database.kind == "sqlite":
             session.run(f"PRAGMA user_version = {HEAD + 1}")
@@ -38,6 +42,26 @@ def test_an_older_program_refuses_a_newer_database_and_says_what_to_do(address, 
         "schema_too_new",
     )
     assert schema_of(database) == before
+
+
+def test_a_newer_database_is_opened_if_its_steps_only_added_something(address, open_database):
+    database = open_database(address)
+    migrate(database, FakeClock())
+    raise_version(database, opened_by=HEAD)
+    with smara.open(address) as memory:
+        memory.messages.add(thread_id="t", role="user", content="the former release goes on")
+        assert memory.search("former release")[0].content == "the former release goes on"
+    found = {each.check: each for each in examine(Settings(db=str(address)))}
+    assert (found["schema"].level, "may use it" in found["schema"].text) == ("ok", True)
+    with database.write() as session:
+        session.run("UPDATE migrations SET opened_by = ?", (HEAD + 1,))
+    with pytest.raises(SchemaTooNewError):
+        smara.open(address)
+
+
+def test_a_step_says_which_code_may_open_what_it_made():
+    assert Migration(60, "x", "-- Opened by schema 58 and later.\nSELECT 1;").opened_by == 58
+    assert Migration(60, "x", "SELECT 1;\n-- Opened by schema 58 and later.\n").opened_by == 60
 
 
 def test_a_newer_file_is_not_touched_by_a_byte(tmp_path, open_database):

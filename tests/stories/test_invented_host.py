@@ -77,7 +77,7 @@ def test_setup_writes_its_file_and_the_doctor_finds_it(run, tmp_path):
     run("setup", "quill", "--yes")
     settings = json.loads((tmp_path / "repository" / ".quill" / "settings.json").read_text())
     assert settings["hooks"]["ran"][0]["command"].endswith("hook quill ran")
-    assert "Quill is set up, and no event of it has been taken in yet." in run("doctor")
+    assert "Quill is set up, but none of its events has arrived yet." in run("doctor")
 
 
 def test_a_hook_is_answered_in_its_form_and_heard_by_the_doctor(run):
@@ -106,6 +106,14 @@ def test_its_transcript_is_found_and_read(run, tmp_path):
     run("import", "--from", "quill")
     assert "Its index is missing." in run("search", "index missing")
     assert '"format": "quill"' in run("import", str(log), "--json")
+
+
+def test_the_notes_that_it_keeps_are_imported(run, tmp_path):
+    notes = tmp_path / "repository" / ".quill" / "notes"
+    notes.mkdir(parents=True)
+    (notes / "style.md").write_text("- Always name a column by what it holds.\n")
+    run("import", "--from", "quill-memory")
+    assert "Always name a column" in run("search", "column")
 
 
 def test_its_instruction_file_is_brought_in(run, tmp_path):

@@ -19,8 +19,9 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/howto/add-a-memory-type.md"
 STATEMENT = "Test files are called x.spec.ts here"
 SCRIPT = f"""
-import json, sys, smara
+import json, pathlib, sys, smara
 from click.testing import CliRunner
+from smara.behavior.synthesis import ModuleStats, read_reply
 from smara.errors import InvalidInputError
 from smara.surfaces.cli.app import cli
 from smara.tools import Toolbox, description, schemas
@@ -46,11 +47,35 @@ with smara.open(place) as memory:
     older = memories.remember("The line length limit is 100 columns", type="convention").memory
     newer = memories.remember("The line length limit is 80 columns", type="preference")
     seen["contradicted"] = older.id in (*newer.superseded, *newer.disputes)
+    seen["planned"] = memory.behavior.planner_context([]).text
+    root = pathlib.Path(place).parent / "repository"
+    (root / "src").mkdir(parents=True)
+    (root / "src/cart.ts").write_text("export function total() {{ return 1 }}")
+    memory.code.index(root)
+    memory.memories.add(
+        "`total` in src/cart.ts shows the shape", type="convention", files=["src/cart.ts"]
+    )
+    seen["links"] = [each.kind for each in memory.code_knowledge.links()]
+    seen["traps"] = sum(each.traps for each in memory.browse.coverage())
+    said = {{
+        type_: memories.add(
+            f"Every {{type_}} of the harbor is written down", type=type_, source="said", by="person"
+        ).memory.short_id
+        for type_ in ("convention", "decision")
+    }}
+    told = memory.moments.start("s2", agent="claude").text
+    seen["said"] = [type_ for type_, short_id in said.items() if short_id in told]
     box = Toolbox(memory, profile="coding")
     seen["recorded"] = box.call("memory-record", {{
         "action": "record", "type": "convention", "evidence": ["src/cart.ts:3"],
         "content": "Reducers of the cart return a new object and never change the old one",
     }}).structured
+text = "`src/cart.ts` shows how the modules of the cart are written"
+reply = json.dumps([{{"type": "convention", "content": text, "relatedFiles": ["src/cart.ts"]}}])
+seen["counted"] = [
+    (draft.type, draft.data)
+    for draft in read_reply(reply, ModuleStats("cart", 7), "- `src/cart.ts`: 7")
+]
 seen["schema"] = schemas(profile="coding")["memory-record"]["properties"]["type"]["enum"]
 seen["description"] = description("memory-record")
 run = CliRunner().invoke(cli, ["--db", place, "memories", "list", "--type", "convention"])
@@ -124,6 +149,20 @@ def test_agents_record_it_through_the_tool_and_read_when(seen):
     assert seen["recorded"]["memory"]["type"] == "convention"
     assert "convention" in seen["schema"]
     assert re.search(r"for good: [\w, ]*\bconvention\b", seen["description"])
+
+
+def test_planners_and_the_map_of_modules_see_it(seen):
+    assert f"Conventions to keep:\n- {STATEMENT}" in seen["planned"]
+    assert seen["links"] == ["applies_pattern"] * len(seen["links"])
+    assert seen["traps"] == len(seen["links"]) > 0
+
+
+def test_it_is_stated_from_counts_with_its_fields_filled(seen):
+    assert seen["counted"] == [["convention", {"example": "src/cart.ts"}]]
+
+
+def test_what_a_person_said_of_it_is_told_at_the_start_of_other_sessions(seen):
+    assert seen["said"] == ["convention"]
 
 
 def test_a_type_without_a_spec_stops_the_program_and_is_named(tmp_path):

@@ -14,8 +14,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import smara
+from smara.requests.models import Principal
 from smara.surfaces.http.guard import Limits
-from smara.surfaces.http.keys import KeyFile, Principal
 from smara.surfaces.http.server import ServeOptions, Service, serving
 from smara.testing import FakeClock
 from tests.surfaces.shell import DEADLINE_SECONDS
@@ -109,7 +109,12 @@ class Site:
 
     def named_key(self, name: str = "other", **rights: Any) -> str:
         """A new key with other rights."""
-        return KeyFile(self.folder / "keys.json").add(Principal(name, **rights))
+        with self.service.store.memory() as memory:
+            for project in rights.get("projects") or ():
+                memory.projects.named(project)
+            return memory.internals.requests.access.add(
+                Principal(name, **rights), self.clock.now_ms()
+            )
 
 
 @contextmanager

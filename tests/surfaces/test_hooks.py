@@ -109,6 +109,26 @@ def test_garbage_is_no_trouble(agent, payload, db):
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
+def test_a_hook_with_the_name_of_no_host_stays_quiet_and_the_doctor_names_it(db):
+    payload = json.dumps({"session_id": "s", "prompt": "What is Ypsilon?"}).encode()
+    assert told_by_doctor("hooks") == []
+    done = hook("clawde", "UserPromptSubmit", payload)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    [finding] = told_by_doctor("hooks")
+    assert finding["level"] == "warning"
+    assert "`smara hook clawde`, and no host is called so" in finding["text"]
+    assert "Known are: claude, codex" in finding["text"]
+    call("hook", "drain")
+    assert "What is Ypsilon?" in call("search", "Ypsilon").out
+
+
+def test_setup_refuses_the_name_of_no_host(db):
+    refused = call("setup", "clawde")
+    assert refused.code == 2
+    assert "'clawde' is not one of" in refused.err
+    assert "'claude'" in refused.err
+
+
 def test_hooks_are_drained_by_a_command_that_says_what_it_did(db):
     hook(
         "claude", "UserPromptSubmit", b'{"session_id": "s1", "prompt": "Remember the fall of Rome"}'
@@ -199,14 +219,14 @@ def test_doctor_tells_whether_hooks_really_fire(db, tmp_path, monkeypatch):
     home_with(tmp_path, monkeypatch, ".claude")
     call("init", "--yes")
 
-    assert "no event" in told_by_doctor("claude hooks")[0]["text"]
+    assert "none of its events" in told_by_doctor("claude hooks")[0]["text"]
     hook("claude", "UserPromptSubmit", b'{"session_id": "s1", "prompt": "x"}')
     assert told_by_doctor("spool")[0]["text"] == "1 event waits."
     call("hook", "drain")
     (heard,) = told_by_doctor("claude hooks")
     assert (heard["level"], "Last heard" in heard["text"]) == ("ok", True)
     call("setup", "claude", "--global", "--yes")
-    assert any("told twice" in each["text"] for each in told_by_doctor("claude hooks"))
+    assert any("arrives twice" in each["text"] for each in told_by_doctor("claude hooks"))
 
 
 def test_the_plug_in_counts_as_set_up_and_beside_the_settings_as_once_too_often(
@@ -219,11 +239,11 @@ def test_the_plug_in_counts_as_set_up_and_beside_the_settings_as_once_too_often(
     assert not (tmp_path / ".claude").exists()
 
     assert texts("claude hooks") == [
-        "Claude Code is set up, and no event of it has been taken in yet."
+        "Claude Code is set up, but none of its events has arrived yet."
     ]
     call("setup", "claude", "--yes")
     assert any(
-        "The plug-in and the settings both call us" in text for text in texts("claude hooks")
+        "The plug-in and the settings both call Smara" in text for text in texts("claude hooks")
     )
 
 
@@ -247,7 +267,7 @@ def test_doctor_tells_that_codex_was_not_told_to_trust_the_hooks(db, tmp_path, m
     (home / ".codex" / "config.toml").write_text(
         f'[hooks.state."{hooks}:stop:0:0"]\ntrusted_hash = "sha256:1"\n'
     )
-    assert "no event of it" in finding()
+    assert "none of its events" in finding()
 
 
 def test_doctor_sees_a_timeout_in_the_wrong_unit(db, tmp_path, monkeypatch):

@@ -14,9 +14,7 @@ from pathlib import Path
 import pytest
 
 from smara.environment import serve_folder
-from smara.errors import ConfigError
 from smara.surfaces.http.guard import Limits, Rate
-from smara.surfaces.http.keys import KeyFile, Principal
 from smara.surfaces.http.routes import ROUTES, Route
 from smara.testing import FakeClock
 from tests.surfaces.http_server import Site, http_site
@@ -114,7 +112,8 @@ def test_key_that_is_over_or_revoked_is_refused(site):
     assert site.ask("GET", "/tasks", key=key).status == 401
     other = site.named_key("other")
     assert site.ask("GET", "/tasks", key=other).status == 200
-    KeyFile(site.folder / "keys.json").revoke("other")
+    with site.service.store.memory() as memory:
+        memory.internals.requests.access.revoke("other")
     assert site.ask("GET", "/tasks", key=other).status == 401
 
 
@@ -461,18 +460,6 @@ def test_address_that_others_reach_needs_a_key(db, address):
     done = smara("serve", "--listen", address)
     assert done.code == 5
     assert "SMARA_HTTP_KEY" in done.err
-
-
-def test_files_with_keys_are_their_owners_alone(tmp_path):
-    """40: mode 600 in a folder of mode 700; a file that others can read is not used."""
-    file = KeyFile(tmp_path / "serve" / "keys.json")
-    secret = file.add(Principal("ci"))
-    assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
-    assert stat.S_IMODE(file.path.parent.stat().st_mode) == 0o700
-    assert secret not in file.path.read_text()
-    file.path.chmod(0o644)
-    with pytest.raises(ConfigError, match="chmod 600"):
-        KeyFile(file.path).read()
 
 
 def test_agents_key_cannot_confirm_what_an_agent_says(site):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from smara.adapters.vendor_memories import slug
+from smara.adapters.host_specs.claude import slug
 from tests import mastra_stores
 from tests.surfaces.shell import on_terminal, plain, smara, spawn
 

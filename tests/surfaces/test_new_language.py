@@ -159,6 +159,21 @@ def test_a_language_without_a_part_is_refused_by_name(db, root, add_language, li
         with pytest.raises(ConfigError, match=f"'brew'.*{reason}"):
             memory.code.index(root)
         assert memory.code.status(root).state == "none"
+    refused = smara("code", "status")
+    assert refused.code == 5
+    assert "The language 'brew'" in refused.err
+    findings = smara("doctor", "--json").data["findings"]
+    [problem] = [each for each in findings if each["check"] == "languages"]
+    assert problem["level"] == "problem"
+    assert "No code can be indexed: The language 'brew'" in problem["text"]
+    assert reason in problem["text"]
+
+
+def test_the_doctor_has_nothing_to_say_of_whole_languages(db, root, add_language):
+    add_language(BREW, QUERY)
+    assert smara("code", "status", "--json").code == 0
+    findings = smara("doctor", "--json").data["findings"]
+    assert not [each for each in findings if each["check"] == "languages"]
 
 
 @pytest.mark.parametrize(

@@ -38,13 +38,12 @@ class IntakeStore(ProjectStore):
             some=[to_storable(stem) for stem in sorted(stems)],
         )
         stored = grouped(
-            (stem, f"{stem}~{at_ms}" if at_ms else stem)
-            for stem, at_ms in ((from_storable(name), at_ms) for name, at_ms in rows)
+            (from_storable(name), _key(from_storable(name), at_ms)) for name, at_ms in rows
         )
         found = []
         for event in events:
-            stem, at_ms = _stem(event), stem_of(event.key)[1]
-            key = f"{stem}~{at_ms}" if at_ms else stem
+            stem = _stem(event)
+            key = _key(stem, stem_of(event.key)[1])
             keys = stored.setdefault(stem, [])
             if _hashed(event) not in stored and not any(
                 is_duplicate_key(key, each) for each in keys
@@ -205,7 +204,9 @@ class Intake:
                 session,
                 "DELETE FROM intake_jobs"
                 " WHERE project_no = :project AND kind = ? AND session_id = ? AND due_at = ?",
-                *(job.kind, to_storable(job.session_id), job.due_at),
+                job.kind,
+                to_storable(job.session_id),
+                job.due_at,
             )
 
     def failed(self, job: Job, reason: str) -> None:
@@ -216,8 +217,11 @@ class Intake:
                 session,
                 "UPDATE intake_jobs SET attempts = attempts + 1, error = ?, due_at = ?"
                 " WHERE project_no = :project AND kind = ? AND session_id = ? AND due_at = ?",
-                *(to_storable(reason), due_at),
-                *(job.kind, to_storable(job.session_id), job.due_at),
+                to_storable(reason),
+                due_at,
+                job.kind,
+                to_storable(job.session_id),
+                job.due_at,
             )
 
 
@@ -226,6 +230,11 @@ def _stem(event: HostEvent) -> str:
     stem = stem_of(event.key)[0]
     own = f"{event.session_id}:"
     return stem if stem.startswith(own) else f"{own}{stem}"
+
+
+def _key(stem: str, at_ms: int) -> str:
+    """Return a key from its two parts."""
+    return f"{stem}~{at_ms}" if at_ms else stem
 
 
 def _hashed(event: HostEvent) -> str:

@@ -171,7 +171,7 @@ def _git(root: str, *arguments: str) -> str | None:
 
 # A commit that touches more files speaks of none of them.
 MOST_FILES = 20
-# Older than this, seen from the last commit, code has mostly been written anew; what its commits
+# Older than this, seen from the last commit, code has mostly been written again; what its commits
 # say is past.
 MOST_YEARS = 6
 _YEAR_MS = 365 * 86_400_000
@@ -564,7 +564,7 @@ def _new(candidate: CommitCandidate, mine: str, older: TypedMemory | None) -> Ne
         commit=candidate.sha,
         evidence=[Evidence(commit=sha, quote=words) for sha, words in candidate.quotes],
         data=dict(candidate.data),
-        # What somebody else wrote is somebody else's word, also in our own repository.
+        # What another person wrote is that person's word, also in our own repository.
         taint=() if mine and candidate.author == mine else ("other",),
         supersedes=(older.id,) if older is not None and is_replaced else (),
     )

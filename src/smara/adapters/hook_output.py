@@ -46,14 +46,14 @@ def fit(text: str, most: int, in_bytes: bool = False) -> str:
     """
     if _size(text, in_bytes) <= most:
         return text
-    kept: list[str] = []
+    lines: list[str] = []
     left = most - _size(_CUT, in_bytes)
     for line in text.splitlines():
         left -= _size(line, in_bytes) + 1
         if left < 0:
             break
-        kept.append(line)
-    return "\n".join(kept) + _CUT
+        lines.append(line)
+    return "\n".join(lines) + _CUT
 
 
 def _size(text: str, in_bytes: bool) -> int:

@@ -211,7 +211,8 @@ class Hooks(NamedTuple):
         runs_hooks_of: Hosts whose registered hooks this host runs, too.
         runner_variable: An environment variable that is set in every hook that this host runs.
         has_call_ids: False if hooks do not name a tool call as the transcript names it.
-        has_exit_codes: False if the exit code of a command stands in the transcript alone.
+        exit_codes: If the exit code of a command stands in the transcript alone: the function, as
+            ``module:function``, that finds it there; see `adapters/hosts/exit_codes.py`.
     """
 
     events: Mapping[str, Kind]
@@ -235,7 +236,7 @@ class Hooks(NamedTuple):
     runs_hooks_of: tuple[str, ...] = ()
     runner_variable: str = ""
     has_call_ids: bool = True
-    has_exit_codes: bool = True
+    exit_codes: str = ""
     rule_file: RuleFile | None = None
 
 
@@ -359,12 +360,45 @@ class Instructions(NamedTuple):
     folder: str = ""
 
 
+NoteForm = Literal["plain", "head", "handbook", "additions"]
+"""Notes as they stand; with a head that may name a type, around an index of links; a handbook with
+blocks about one folder each; or a file of instructions of which the host wrote one section.
+"""
+MOST_NOTES = 2_000
+
+
+class NotesFolder(NamedTuple):
+    """A folder of notes that a host keeps by itself.
+
+    Attributes:
+        is_whole: Whether a note of it that is not there any more is gone.
+    """
+
+    place: str
+    files: tuple[str, ...]
+    form: NoteForm = "plain"
+    is_whole: bool = True
+
+    @classmethod
+    def of(cls, folder: Path, form: NoteForm = "plain", pattern: str = "**/*.md") -> NotesFolder:
+        """Return a folder with the files that match a pattern.
+
+        A link is none of them, unless the pattern is its name.
+        """
+        paths = filter(Path.is_file, glob_sorted(folder, pattern))
+        files = sorted(
+            str(each) for each in paths if not each.is_symlink() or each.name == pattern
+        )[:MOST_NOTES]
+        return cls(Path(os.path.realpath(folder)).as_posix(), tuple(files), form)
+
+
 class Host(NamedTuple):
     """An agent host: every fact that any door needs.
 
     Attributes:
         name: Its name in commands, events and tables: ``smara setup NAME``.
         title: Its name in sentences.
+        notes: Yield the folders of notes that it keeps about a repository by itself.
     """
 
     name: str
@@ -373,6 +407,7 @@ class Host(NamedTuple):
     setup: Setup | None = None
     transcripts: Transcripts | None = None
     instructions: Instructions = Instructions()
+    notes: Callable[[Here], Iterator[NotesFolder]] | None = None
 
 
 def hook_line(program: str, host: str, event: str) -> str:

@@ -52,6 +52,8 @@ def render() -> str:
 
 def _tables() -> list[tuple[str, str, Any]]:
     files = {name: each.rule_file for name, each in HOOKS.items() if each.rule_file is not None}
+    in_bytes = tuple(name for name, each in HOOKS.items() if each.is_limit_in_bytes)
+    exit_codes = {name: each.exit_codes for name, each in HOOKS.items() if each.exit_codes}
     rules = {name: (rule.path, rule.head) for name, rule in files.items()}
     marks = {each.mark: name for name, each in HOOKS.items() if each.mark}
     instructions = tuple((host.name, each) for host in HOSTS for each in host.instructions.patterns)
@@ -79,8 +81,8 @@ def _tables() -> list[tuple[str, str, Any]]:
         ("PAYLOAD_MARKS", "dict[str, str]", marks),
         ("OUTPUT", "dict[str, Mapping[str, Any]]", {n: each.output for n, each in HOOKS.items()}),
         ("MOST_CHARACTERS", "dict[str, int]", {n: h.most_characters for n, h in HOOKS.items()}),
-        ("LIMITS_IN_BYTES", "tuple[str, ...]", _where("is_limit_in_bytes", is_set=True)),
-        ("WITHOUT_EXIT_CODES", "tuple[str, ...]", _where("has_exit_codes", is_set=False)),
+        ("LIMITS_IN_BYTES", "tuple[str, ...]", in_bytes),
+        ("EXIT_CODES", "dict[str, str]", exit_codes),
         ("RULE_FILES", "dict[str, tuple[str, str]]", rules),
         ("STARTS", "tuple[str, ...]", _events("session_start")),
         ("PROMPTS", "tuple[str, ...]", _events("prompt")),
@@ -92,11 +94,7 @@ def _tables() -> list[tuple[str, str, Any]]:
         ("FIELDS", _BY_EVENT, fields),
         ("INSTRUCTION_FILES", "tuple[tuple[str, str], ...]", instructions),
         ("INSTRUCTION_FOLDERS", "tuple[str, ...]", folders),
-    ]  # fmt: skip
-
-
-def _where(fact: str, *, is_set: bool) -> tuple[str, ...]:
-    return tuple(name for name, each in HOOKS.items() if getattr(each, fact) is is_set)
+    ]
 
 
 def _events(kind: Kind) -> tuple[str, ...]:

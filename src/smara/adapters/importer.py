@@ -478,10 +478,10 @@ class BulkImport:
         self._importers: dict[str, tuple[Importer, Learner | None]] = {}
         self._projects: dict[str, str] = {}
 
-    def run(self, found: Iterable[TranscriptFile], bar: Bar) -> BulkReport:
+    def run(self, files: Iterable[TranscriptFile], bar: Bar) -> BulkReport:
         """Import transcripts in the order given; skip those that cannot be read."""
         done = BulkReport()
-        everything = list(found)
+        everything = list(files)
         for number, each in enumerate(everything, 1):
             importer = self._importer(each.cwd)
             with bar(f"{number}/{len(everything)} {each.format}") as progress:

@@ -382,16 +382,28 @@ def milliseconds(value: Any) -> int | None:
     """
     try:
         if isinstance(value, str):
-            is_number = value.isascii() and value.isdigit() and len(value) <= 15 and len(value) != 8
-            value = int(value) if is_number else datetime.fromisoformat(value.strip())
-        if isinstance(value, datetime):
-            moment = value if value.tzinfo else value.replace(tzinfo=UTC)
-            value = round(moment.timestamp() * 1000)
+            at: float = _written_ms(value)
+        elif isinstance(value, datetime):
+            at = _moment_ms(value)
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            at = value
+        else:
+            return None
     except (ValueError, OverflowError):
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    return int(value) if 0 <= value <= _LATEST_MS else None
+    return int(at) if 0 <= at <= _LATEST_MS else None
+
+
+def _written_ms(text: str) -> int:
+    # Eight digits are a day, such as 20260211.
+    if text.isascii() and text.isdigit() and len(text) <= 15 and len(text) != 8:
+        return int(text)
+    return _moment_ms(datetime.fromisoformat(text.strip()))
+
+
+def _moment_ms(moment: datetime) -> int:
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return round(aware.timestamp() * 1000)
 
 
 MAX_DOCUMENT_BYTES = 256 * 1024 * 1024

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
+from smara.core.extract import shorten
 from smara.core.startup.record import dataclass, replace
 from smara.core.startup.regex import regex
 from smara.messages.models import NewMessage, NewThread, Part, Role
@@ -33,7 +34,7 @@ def shorten_title(text: str) -> str:
     """
     words = _BEFORE_TITLE.sub("", text[:20_000], count=1)
     line = next((line.strip() for line in words.splitlines() if line.strip()), "")
-    return line if len(line) <= MAX_TITLE_CHARS else line[: MAX_TITLE_CHARS - 1].rstrip() + "…"
+    return shorten(line, MAX_TITLE_CHARS)
 
 
 # Called with the bytes read so far and the bytes in the file, as they lie on disk.

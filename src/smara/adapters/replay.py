@@ -333,7 +333,7 @@ class Learner:
 
     def _look(self, first: HostEvent) -> _Watched:
         try:
-            known = self._memory.behavior.session(first.session_id, is_whole=True)
+            stored = self._memory.behavior.session(first.session_id, is_whole=True)
         except NotFoundError:
             is_too_much = (
                 sum(each.is_new for each in self._sessions.values()) >= self._most_sessions
@@ -343,12 +343,12 @@ class Learner:
         except SmaraError as error:
             self._trouble(first.session_id, error)
             return _Watched(is_left_out=True)
-        if known.state == "final":
-            return _Watched(after_ms=known.last_event_at)
+        if stored.state == "final":
+            return _Watched(after_ms=stored.last_event_at)
         is_hooked = bool(
             self._memory.internals.intake.fresh([first])
         )  # no transcript of it was read yet
-        return _Watched(is_open=True, hooked_ms=known.last_event_at if is_hooked else -1)
+        return _Watched(is_open=True, hooked_ms=stored.last_event_at if is_hooked else -1)
 
     def _wants(self, watched: _Watched, event: HostEvent) -> bool:
         if watched.is_left_out or event.at_ms <= watched.after_ms:

@@ -1,19 +1,17 @@
 """Import the notes that agents keep by themselves as typed memories.
 
-Claude, Codex, Gemini and Goose keep notes in files. The parser of instruction files reads
-them; lines that are no prose are blanked, never cut, so that every statement keeps its line
+The spec of a host says where its notes lie and in which form. The parser of instruction files
+reads them; lines that are no prose are blanked, never cut, so that every statement keeps its line
 number. Only notes about this repository are imported, and a person reviews all of them.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import Literal, get_args
+from collections.abc import Callable, Sequence
 
-from smara.adapters.host import Here, glob_sorted
-from smara.adapters.host_specs import claude, codex, gemini
+from smara.adapters.host import Here, NoteForm
+from smara.adapters.host_specs import NOTES
 from smara.adapters.instructions.collect import InstructionSet, Read, read_text, root_of
 from smara.adapters.instructions.importer import InstructionImport, InstructionReport
 from smara.adapters.instructions.markdown import (
@@ -23,106 +21,12 @@ from smara.adapters.instructions.markdown import (
     Parsed,
 )
 from smara.adapters.instructions.parse import parse_instructions
-from smara.adapters.lines import mapping_in, text_in
-from smara.adapters.readers.gemini import project_root_of
-from smara.adapters.readers.opencode import read_object
 from smara.adapters.records import Progress
-from smara.core.git import find_repository
-from smara.core.startup.record import dataclass, replace
+from smara.core.startup.record import replace
 from smara.core.startup.regex import re, regex
 from smara.errors import InvalidInputError
 from smara.knowledge.models import MemoryType
 from smara.memory import Memory
-
-Vendor = Literal["claude", "codex", "gemini", "goose"]
-VENDORS: tuple[Vendor, ...] = get_args(Vendor)
-MOST_FILES = 2_000
-_LONGEST_SLUG = 200
-_SETTINGS = ("settings.local.json", "settings.json")
-
-
-@dataclass(frozen=True, slots=True)
-class NotesFolder:
-    """A folder of notes, and which files in it are notes.
-
-    Attributes:
-        is_whole: Whether a note of it that is not there any more is gone.
-    """
-
-    vendor: Vendor
-    place: str
-    files: tuple[str, ...]
-    is_whole: bool = True
-
-
-def _find_claude(here: Here) -> Iterator[NotesFolder]:
-    home = Path(claude.HOME.path)
-    # The folders that settings name instead, if they do.
-    named = (
-        text_in(mapping_in(read_object(settings / name)).get("autoMemoryDirectory"))
-        for settings in (Path(here.root, ".claude"), home)
-        for name in _SETTINGS
-    )
-    folders = [Path(os.path.expanduser(place)) for place in named if place.startswith(("/", "~/"))]
-    roots = [here.root]
-    repository = find_repository(here.root)
-    if repository is not None and os.path.basename(repository.common_dir) == ".git":
-        # Claude keeps the notes of all worktrees under the first working folder.
-        roots.append(os.path.dirname(repository.common_dir))
-    folders += [home / "projects" / slug(root) / "memory" for root in roots]
-    for folder in dict.fromkeys(folders):
-        yield NotesFolder("claude", _real(folder), _notes(folder))
-
-
-def slug(root: str) -> str:
-    """The name that Claude gives to the folder of a project.
-
-    >>> slug("/home/me/my_app.v2")
-    '-home-me-my-app-v2'
-    """
-    return re.sub(r"[^A-Za-z0-9]", "-", root)[:_LONGEST_SLUG]
-
-
-def _find_codex(here: Here) -> Iterator[NotesFolder]:
-    home = Path(codex.HOME.path) / "memories"
-    # The summary and the raw notes say the same in other words; recaps of sessions are what
-    # MEMORY.md is made from.
-    handbook = home / "MEMORY.md"
-    files = (str(handbook),) if handbook.is_file() else ()
-    yield NotesFolder(
-        "codex", _real(home), (*files, *_notes(home / "extensions" / "ad_hoc" / "notes"))
-    )
-
-
-def _find_gemini(here: Here) -> Iterator[NotesFolder]:
-    home = Path(gemini.HOME.path)
-    candidates = here.candidates()
-    for folder in filter(Path.is_dir, glob_sorted(home / "tmp", "*/memory")):
-        if here.has(project_root_of(folder / "MEMORY.md", candidates)):
-            yield NotesFolder("gemini", _real(folder), _notes(folder))
-    everywhere = home / "GEMINI.md"
-    if everywhere.is_file():
-        yield NotesFolder("gemini", _real(home), (str(everywhere),), is_whole=False)
-
-
-def _find_goose(here: Here) -> Iterator[NotesFolder]:
-    folder = Path(here.root, ".goose", "memory")
-    yield NotesFolder("goose", _real(folder), _notes(folder, "*.txt"))
-
-
-_FINDERS: dict[Vendor, Callable[[Here], Iterator[NotesFolder]]] = {
-    "claude": _find_claude, "codex": _find_codex, "gemini": _find_gemini, "goose": _find_goose,
-}  # fmt: skip
-
-
-def _notes(folder: Path, pattern: str = "**/*.md") -> tuple[str, ...]:
-    paths = filter(Path.is_file, glob_sorted(folder, pattern))
-    return tuple(sorted(str(each) for each in paths if not each.is_symlink())[:MOST_FILES])
-
-
-def _real(path: Path) -> str:
-    return Path(os.path.realpath(path)).as_posix()
-
 
 # Whether a folder is one of this repository.
 BelongsHere = Callable[[str], bool]
@@ -147,21 +51,19 @@ _CODEX_FIELDS = regex(
 )
 
 
-def read_note(vendor: Vendor, path: str, text: str, belongs_here: BelongsHere) -> Parsed:
+def read_note(form: NoteForm, path: str, text: str, belongs_here: BelongsHere) -> Parsed:
     """Return a note's statements about this repository."""
-    name, lines = os.path.basename(path), text.splitlines()
-    is_handbook = vendor == "codex" and name == "MEMORY.md"
-    has_head = vendor == "claude" or (vendor == "gemini" and name != "GEMINI.md")
-    left_out: list[LeftOut] = []
+    lines, left_out = text.splitlines(), list[LeftOut]()
+    is_handbook, has_head = form == "handbook", form == "head"
     if is_handbook:
         left_out = _blank_other_folders(lines, belongs_here)
-    elif vendor == "gemini" and not has_head:
-        # Of Gemini's own file for all projects, only what it added itself; the rest are
+    elif form == "additions":
+        # Of the host's own file for all projects, only what it added itself; the rest are
         # instructions.
         start = next((at for at, line in enumerate(lines) if _ADDED.match(line)), len(lines))
         later = (at for at, line in enumerate(lines) if at > start and re.match(r"##?\s", line))
         lines = [*[""] * (start + 1), *lines[start + 1 : next(later, len(lines))]]
-    elif has_head and name.upper() == "MEMORY.MD":
+    elif has_head and os.path.basename(path).upper() == "MEMORY.MD":
         for at, line in enumerate(lines):
             if _INDEX_LINE.match(line):
                 left_out.append(LeftOut(at + 1, "only points to a note", line.strip()[:80]))
@@ -259,7 +161,7 @@ def _folded(statements: Sequence[InstructionStatement]) -> list[InstructionState
 def import_vendor_memories(
     memory: Memory,
     root: str | os.PathLike[str] | None = None,
-    vendors: Sequence[Vendor] = VENDORS,
+    vendors: Sequence[str] = tuple(NOTES),
     *,
     is_dry_run: bool = False,
     actor: str | None = None,
@@ -272,21 +174,21 @@ def import_vendor_memories(
     Needs no model. Everything is tainted by where it comes from and waits for a person; twice is
     the same as once.
     """
-    if unknown := [each for each in vendors if each not in VENDORS]:
+    if unknown := [each for each in vendors if each not in NOTES]:
         raise InvalidInputError(
-            f"There are no notes of {unknown[0]!r} to read. Known are: {', '.join(VENDORS)}."
+            f"There are no notes of {unknown[0]!r} to read. Known are: {', '.join(NOTES)}."
         )
     folder = root_of(root)
     here = Here(folder)
-    folders = [each for vendor in vendors for each in _FINDERS[vendor](here) if each.files]
+    folders = [(vendor, each) for vendor in vendors for each in NOTES[vendor](here) if each.files]
     gathered = InstructionSet(os.path.realpath(folder), is_whole=False)
-    gathered.folders = tuple(each.place for each in folders if each.is_whole)
-    files = [(each.vendor, path) for each in folders for path in each.files]
-    for done, (vendor, path) in enumerate(files, 1):
+    gathered.folders = tuple(each.place for _, each in folders if each.is_whole)
+    files = [(vendor, each.form, path) for vendor, each in folders for path in each.files]
+    for done, (vendor, form, path) in enumerate(files, 1):
         place = os.path.realpath(path)
         name = place.replace(os.sep, "/")
         try:
-            parsed = read_note(vendor, path, read_text(place), belongs_here=here.has)
+            parsed = read_note(form, path, read_text(place), belongs_here=here.has)
         except InvalidInputError as error:
             gathered.unreadable.append((name, error.message))
         else:

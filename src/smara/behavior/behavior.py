@@ -27,13 +27,11 @@ from smara.behavior.habits import (
 from smara.behavior.methodology import (
     CODER_FILES,
     CODER_TOKENS,
-    FOLLOWERS,
     MOST_FOR_QA,
     MOST_ISSUES,
     MOST_LOOKED_AT,
     MOST_RECIPES,
     MOST_STEPS,
-    PLANNER_SECTIONS,
     ExecutionContext,
     Phase,
     PlannerContext,
@@ -72,7 +70,7 @@ from smara.core.validate import one_of
 from smara.database.database import Session
 from smara.errors import SmaraError
 from smara.knowledge.gate import SESSION_TYPES, SessionType
-from smara.knowledge.kinds import types_told_at
+from smara.knowledge.kinds import KINDS, types_told_at
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import AddResult, TypedMemory, WorkUnit
 from smara.knowledge.statements import Statement
@@ -486,14 +484,17 @@ class Behavior(Habits):
             task: What is planned; recipes of other places need two of its telling words.
         """
         modules = self._resolve_modules(modules)
-        sections = {
-            title: self._memories_of(modules, limit, type=kind)
-            for kind, (title, limit) in PLANNER_SECTIONS.items()
-        }
         # Files that one reads to understand another need not change with it.
-        sections[FOLLOWERS] = [
-            each for each in sections[FOLLOWERS] if each.data.get("reason") != import_chase.REASON
-        ]
+        sections = {
+            kind.planner[0]: [
+                each
+                for each in self._memories_of(modules, kind.planner[1], type=kind.type)
+                if each.data.get("reason") != import_chase.REASON
+            ]
+            for kind in KINDS.values()
+            if kind.planner is not None
+        }
+        memories = [each for section in sections.values() for each in section]
         # The recipes of these modules, then those that share telling words with the task.
         telling = Statement(task).content_set
         recipes = [
@@ -505,14 +506,11 @@ class Behavior(Habits):
         sections["How it is done here"] = [each for *_, each in best[: -MOST_RECIPES - 1 : -1]]
         constraints = [
             f"Not again: {tried} ({why})" if tried and why else each.content
-            for each in sections[PLANNER_SECTIONS["dead_end"][0]]
+            for each in memories
+            if each.type == "dead_end"
             for tried, why in [(each.data.get("approach_tried"), each.data.get("why_it_failed"))]
         ]
-        files = [
-            str(path)
-            for each in sections[FOLLOWERS]
-            for path in each.data.get("dependent_files", ())
-        ]
+        files = [str(path) for each in memories for path in each.data.get("dependent_files", ())]
         estimates = [self.calibration(module, methodology) for module in modules]
         return PlannerContext(
             tell_sections(sections),

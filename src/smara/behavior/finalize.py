@@ -22,7 +22,6 @@ from smara.behavior.methodology import NATIVE, Methodology, find_methodology
 from smara.behavior.models import Finalized, Outcome, Seen, SignalFinding, Verdict
 from smara.behavior.outcome import SAID_BY_TYPE, continued, work_of
 from smara.behavior.promote import (
-    TOLD,
     FindingHistory,
     Judge,
     choose,
@@ -35,7 +34,7 @@ from smara.behavior.promote import (
 from smara.behavior.scratchpad import Pad
 from smara.behavior.sessions import Watcher
 from smara.behavior.signals.e2e import ObservationType
-from smara.behavior.signals.registry import detect_all
+from smara.behavior.signals.registry import detect_all, repeat_checks, signal_of
 from smara.behavior.store import BehaviorStore, WatchedSessionRow
 from smara.core import log
 from smara.core.clock import Clock
@@ -45,7 +44,7 @@ from smara.core.startup.regex import re, regex
 from smara.database.database import Session
 from smara.environment import patience
 from smara.errors import ConflictError, SmaraError
-from smara.knowledge.gate import SessionType
+from smara.knowledge.gate import LEARNED_PER_SESSION, SessionType
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import (
     AddResult,
@@ -261,38 +260,39 @@ class Finalizer:
         why = (why_type, *(each for each in work.evidence if (each, type_) not in SAID_BY_TYPE))
         if request.outcome is not None:
             work, why = work._replace(outcome=request.outcome), (*why, "its outcome was stated")
-        gate, _ = gate_for(type_, work.outcome)
+        most = LEARNED_PER_SESSION[gate_for(type_, work.outcome)]
         findings = merge(detect_all(pads))[:_MOST_FINDINGS]
         changing = self.store.changing_sessions(session) + 1
         judge = Judge(
             work.outcome,
-            gate,
             type_,
-            pads=pads,
+            pads,
             history=lambda finding: self._history(session, row.no, finding, changing),
         )
         judged = judge_within(judge.judge, findings, _BUDGET_SECONDS * patience(), cpu=thread_time)
         if len(judged) < len(findings):
             left = len(findings) - len(judged)
             log.warning("behavior.budget_spent", session=session_id, left=left)
-        memories = [each for kind in TOLD for each in self.store.promoted_data(session, kind)]
+        memories = {kind: self.store.promoted_data(session, kind) for kind in repeat_checks()}
         return Finalized(
             session_id,
             type_,
             work.outcome,
             why=". ".join(each.rstrip(".") for each in why),
             evidence=work.evidence,
-            judged=tuple(choose(judged, max(0, gate.most - row.promoted), memories)),
+            judged=tuple(choose(judged, max(0, most - row.promoted), memories)),
             steps=sum(pad.step for pad in pads),
         )
 
     def _history(
         self, session: Session, session_no: int, finding: SignalFinding, changing: int
     ) -> FindingHistory:
-        signal = self.store.signal(session, finding.kind, finding.key)
+        signal, spec = (
+            self.store.signal(session, finding.kind, finding.key),
+            signal_of(finding.kind),
+        )
         others = [] if signal is None else self.store.history(session, signal.no, session_no)
-        files = [str(finding.data[name]) for name in ("a", "b", "config") if finding.data.get(name)]
-        files += list(finding.data.get("sources", ()))
+        files = spec.edited_files(finding.data)
         edited = {
             path: count + 1 for path, count in self.store.edit_sessions(session, files).items()
         }
@@ -300,7 +300,7 @@ class Finalizer:
         history = (finding.data, *(data for data, _ in others))
         days = len({data["day"] for data in history if "day" in data}) or 99
         seen = Seen(sessions, history, edited, all_sessions=changing, days=days)
-        is_told = finding.kind == "co_access" and self.store.is_edge_promoted(session, *files[:2])
+        is_told = spec.is_pair and self.store.is_edge_promoted(session, *files)
         return FindingHistory(seen, signal.memory_id if signal is not None else None, is_told)
 
     def _write(
@@ -348,7 +348,6 @@ class Finalizer:
             )
         left, finished = self._left(done, pads, unit, methodology) if request.is_over else ([], {})
         left = [replace(each, seen_at=happened) for each in left]
-        _, counted_as = gate_for(done.type, done.outcome)
         results: list[Finalized] = []
 
         def also(session: Session, added: Sequence[AddResult]) -> None:
@@ -370,7 +369,7 @@ class Finalizer:
             by="system",
             actor="smara",
             session_id=done.session_id if new or left else None,
-            session_type=counted_as,
+            session_type=gate_for(done.type, done.outcome),
             put_aside=finished,
             also=also,
         )
@@ -435,9 +434,10 @@ class Finalizer:
             raise _Moved
         for each in done.judged:
             self.store.put_finding(session, row.no, each, now_ms=now)
-            if each.verdict == "promoted" and each.finding.kind == "co_access":
-                files = each.finding.data["a"], each.finding.data["b"]
-                self.store.mark_edge_promoted(session, *files, now_ms=now)
+            spec = signal_of(each.finding.kind)
+            if each.verdict == "promoted" and spec.is_pair:
+                first, second = spec.edited_files(each.finding.data)
+                self.store.mark_edge_promoted(session, first, second, now_ms=now)
         if is_over:
             end = SessionEnd(done.session_id, done.type, row.methodology, now_ms=happened_ms)
             self.tables.count(session, pads, end)

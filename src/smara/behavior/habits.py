@@ -15,8 +15,8 @@ from smara.actions.failures import ABSENT_WORDS, fingerprint, is_harness, lackin
 from smara.actions.paths import modules_of
 from smara.behavior.ledger import FileLedgerEntry, PairEntry
 from smara.behavior.scratchpad import Pad, quote
+from smara.behavior.signals import read_abandon
 from smara.behavior.signals.file_access import ALWAYS, FREQUENT
-from smara.behavior.signals.read_abandon import symptom_of
 from smara.behavior.signals.step_overrun import main_module
 from smara.behavior.store import BehaviorStore
 from smara.core.escape import from_storable, to_storable
@@ -24,6 +24,7 @@ from smara.core.ids import IdMaker
 from smara.core.startup.record import dataclass
 from smara.core.tool_triggers import program_triggers, starts
 from smara.database.database import Session
+from smara.knowledge.kinds import types_told_at
 from smara.knowledge.memories import Memories
 
 LEAST_SESSIONS = 3
@@ -575,11 +576,13 @@ class RollingTables:
 
 def worth_reading(memories: Memories, paths: Sequence[str]) -> list[str]:
     """Return the paths without those that memories warn of reading."""
-    warnings = memories.for_files(paths, types=("context_cost", "gotcha"), limit=_MOST_WARNINGS)
-    costly = {path for each in warnings if each.type == "context_cost" for path in each.files}
+    at_reading = types_told_at("read")
+    types = (*at_reading, *read_abandon.SIGNAL.targets)
+    warnings = memories.for_files(paths, types=types, limit=_MOST_WARNINGS)
+    costly = {path for each in warnings if each.type in at_reading for path in each.files}
     symptoms = {str(each.data.get("symptom")) for each in warnings}
     return [
         path
         for path in dict.fromkeys(paths)
-        if path not in costly and symptom_of(path) not in symptoms
+        if path not in costly and read_abandon.symptom_of(path) not in symptoms
     ]

@@ -290,13 +290,6 @@ MOST_STEPS = 400
 MOST_ISSUES = 30
 MOST_FOR_QA = 12
 MOST_LOOKED_AT = 200
-FOLLOWERS = "Files that must follow"
-PLANNER_SECTIONS: dict[MemoryType, tuple[str, int]] = {
-    "task_calibration": ("How estimates went", 5),
-    "dead_end": ("Tried and given up: constraints", 8),
-    "causal_dependency": (FOLLOWERS, 10),
-    "work_unit_outcome": ("What came of earlier work", 5),
-}
 MOST_RECIPES = 2
 
 

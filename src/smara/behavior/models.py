@@ -27,11 +27,17 @@ Verdict = Literal["promoted", "known", "waiting", "discarded", "refused"]
 SessionState = Literal["open", "ended", "final"]
 
 
+Quoted = Literal["agent", "tool", "web", "mcp"]
+"""Whose words a memory repeats: of agents and people, of what a tool printed, of pages, of MCP
+servers.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """The specification of a signal: value, targets, and least sessions.
+    """The specification of a signal: value, quotes, sessions, and memories.
 
-    >>> Signal(3, "error_retry", 0.90, 0.80, 0.20, ("error_pattern", "gotcha"), 2).value
+    >>> Signal(3, "retry", 0.90, 0.80, 0.20, ("gotcha",), 2, ("tool",), ("build",)).value
     0.85
     """
 
@@ -45,14 +51,38 @@ class Signal:
     """How often it means nothing."""
     targets: tuple[MemoryType, ...]
     least_sessions: int
-    has_text: bool = True
-    """Whether its memories quote what agents, tools or pages said. Names of files and numbers
-    cannot carry an order.
+    quotes: tuple[Quoted, ...]
+    """Whose words its memories repeat; empty for names of files and numbers, which cannot carry an
+    order. The taint of its memories follows from it, so it has no default.
     """
+    learned_in: tuple[SessionType, ...]
+    """The types of sessions that teach it."""
     is_observation: bool = False
     """Whether several agents who see it in one session are enough. Which files a task takes is no
     observation: its agents share the task.
     """
+    is_merged_by_words: bool = False
+    """Whether findings in nearly the same words, or at the same failure, are one."""
+    outlives_failure: bool = False
+    """Whether it counts although the work of its session failed."""
+    edited: tuple[str, ...] = ()
+    """The fields of its data with the files whose edits are counted, see ``Seen``."""
+    is_pair: bool = False
+    """Whether these are the two files of a pair, which is one memory however it was found."""
+    key_field: str = ""
+    """The field of its memory that holds the key of its finding, if synthesis says the same."""
+
+    @property
+    def taint(self) -> frozenset[str]:
+        """The taint of everything that it quotes itself."""
+        return frozenset(self.quotes) - {"agent"}
+
+    def edited_files(self, data: Mapping[str, Any]) -> list[str]:
+        """Return the files of a finding whose edits are counted."""
+        values = [data[name] for name in self.edited if data.get(name)]
+        return [
+            str(path) for each in values for path in ([each] if isinstance(each, str) else each)
+        ]
 
     @property
     def value(self) -> float:
@@ -86,6 +116,10 @@ class SignalFinding:
     """As how many sessions it counts: what came again and again in one is no accident."""
     agents: int = 1
     """How many agents, working at the same time, saw the same."""
+    last_step: int = 0
+    """Where its last words were said, if later than ``step``."""
+    size: int = 0
+    """How much it says; the larger goes first of those that are equally sure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +153,8 @@ class MemoryDraft:
     source: MemorySource = "observer_inferred"
     commit: str | None = None
     taint: tuple[str, ...] = ()
+    says: str = ""
+    """What it comes to; drafts that say the same are one memory. Empty: its content."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from smara.actions.paths import is_config, is_prose, is_source, is_test, modules_of
@@ -16,53 +17,11 @@ from smara.behavior.cues import CUES
 from smara.behavior.models import FindingVerdict, Kind, MemoryDraft, Outcome, Seen, SignalFinding
 from smara.behavior.outcome import SOUND
 from smara.behavior.scratchpad import Pad
-from smara.behavior.signals.co_access import is_implied
-from smara.behavior.signals.registry import draft_of, signal_of
-from smara.behavior.signals.tool_sequence import own_runs
-from smara.core.startup.record import dataclass, replace
+from smara.behavior.signals.registry import draft_of, repeat_checks, signal_of
+from smara.core.startup.record import replace
 from smara.core.text import find_words
-from smara.knowledge.gate import LEARNED_PER_SESSION, SessionType
-from smara.knowledge.models import LOCAL_TAINT, Evidence, MemoryType, NewMemory, WorkUnit
-
-ALL: frozenset[str] = frozenset({"*"})
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """The limits of learning from a session: number, signals, types."""
-
-    most: int
-    kinds: frozenset[str]
-    types: frozenset[MemoryType] = frozenset()
-
-    def lets(self, kind: Kind, types: Sequence[MemoryType]) -> bool:
-        return self.kinds == ALL or kind in self.kinds or not self.types.isdisjoint(types)
-
-
-GATES: Mapping[SessionType, Gate] = {
-    "build": Gate(LEARNED_PER_SESSION["build"], ALL),
-    "insights": Gate(
-        LEARNED_PER_SESSION["insights"],
-        frozenset({"co_access", "self_correction", "repeated_grep", "e2e"}),
-    ),
-    "roadmap": Gate(
-        LEARNED_PER_SESSION["roadmap"], frozenset(), frozenset({"decision", "requirement"})
-    ),
-    "terminal": Gate(
-        LEARNED_PER_SESSION["terminal"],
-        frozenset({"error_retry", "tool_sequence", "e2e", "parallel_conflict"}),
-    ),
-    "changelog": Gate(LEARNED_PER_SESSION["changelog"], frozenset()),
-    "spec": Gate(
-        LEARNED_PER_SESSION["spec"], frozenset({"file_access"}), frozenset({"module_insight"})
-    ),
-    "pr_review": Gate(
-        LEARNED_PER_SESSION["pr_review"], frozenset({"error_retry", "self_correction", "qa_report"})
-    ),
-}
-"""By session type. A browser's findings belong to no type of their own: they pass where somebody
-was looking.
-"""
+from smara.knowledge.gate import SessionType
+from smara.knowledge.models import LOCAL_TAINT, Evidence, NewMemory, WorkUnit
 
 
 def type_of(pads: Sequence[Pad], stated: SessionType | None = None) -> tuple[SessionType, str]:
@@ -109,11 +68,10 @@ _PROVABLE = ("build", "spec")
 """The types of sessions that make something; the others have no work to prove."""
 
 
-def gate_for(type_: SessionType, outcome: Outcome) -> tuple[Gate, SessionType]:
-    """Return a session's gate, and its type in knowledge."""
-    if outcome == "failed" or (type_ in _PROVABLE and outcome not in SOUND):
-        return GATES["terminal"], "terminal"
-    return GATES[type_], type_
+def gate_for(type_: SessionType, outcome: Outcome) -> SessionType:
+    """Return the session type whose limits hold for an outcome."""
+    is_unproven = outcome == "failed" or (type_ in _PROVABLE and outcome not in SOUND)
+    return "terminal" if is_unproven else type_
 
 
 SAME = 0.85
@@ -133,28 +91,29 @@ def merge(findings: Iterable[SignalFinding]) -> list[SignalFinding]:
             better,
             key=same.key,
             step=min(same.step, finding.step),
-            agents=same.agents + (0 if same.kind == "parallel_conflict" else finding.agents),
+            agents=same.agents + finding.agents,
             counts_as=max(same.counts_as, finding.counts_as),
         )
     return list(merged.values())
 
 
 def _alike(finding: SignalFinding, others: Iterable[SignalFinding]) -> SignalFinding | None:
-    """A correction or a dead end in nearly the same words, or a dead end at the same failure; other
-    signals have keys that say it exactly.
+    """A finding in nearly the same words or at the same failure, of a signal that is merged so;
+    others have keys that say it exactly.
     """
-    if finding.kind not in ("self_correction", "dead_end"):
+    if not signal_of(finding.kind).is_merged_by_words:
         return None
-    words, failure = _words(finding.subject), (finding.data.get("cmd"), finding.data.get("line"))
+    words, failure = _words(finding.subject), _failure_of(finding)
     for other in (each for each in others if each.kind == finding.kind):
         same = _words(other.subject)
-        is_same_failure = all(failure) and failure == (
-            other.data.get("cmd"),
-            other.data.get("line"),
-        )
+        is_same_failure = all(failure) and failure == _failure_of(other)
         if is_same_failure or len(words & same) > SAME * len(words | same):
             return other
     return None
+
+
+def _failure_of(finding: SignalFinding) -> tuple[Any, Any]:
+    return finding.data.get("command"), finding.data.get("line")
 
 
 def _words(text: str) -> set[str]:
@@ -162,19 +121,16 @@ def _words(text: str) -> set[str]:
 
 
 OUTSIDE_FACTOR = 0.7
-_TOOL_TEXT = frozenset({"error_retry", "backtrack", "dead_end", "qa_report", "e2e"})
 
 
 def taint_of(
     finding: SignalFinding, draft: MemoryDraft | None, pads: Sequence[Pad]
 ) -> tuple[str, ...]:
     """Return the taint that entered before a finding showed."""
-    found = set(draft.taint if draft is not None else ())
-    if finding.kind in _TOOL_TEXT:
-        found.add("tool")
-    if signal_of(finding.kind).has_text:
-        # The words on a fix may come later than the failure, from a page read in between.
-        last = max(finding.step, int(finding.data.get("last_step", finding.step)))
+    signal = signal_of(finding.kind)
+    found = {*signal.taint, *(draft.taint if draft is not None else ())}
+    if signal.quotes:
+        last = max(finding.step, finding.last_step)
         # Agents that work side by side tell each other what they read, at steps that cannot be
         # compared.
         found.update(
@@ -195,8 +151,6 @@ def trusted(confidence: float, taint: Sequence[str]) -> float:
 _PER_SESSION = 0.02
 """What every session beyond the needed ones adds to the confidence."""
 _MOST_CONFIDENT = 0.95
-TOLD: tuple[Kind, ...] = ("tool_sequence", "co_access")
-"""Of these kinds one memory may say what another does, in other words."""
 
 
 class FindingHistory(NamedTuple):
@@ -212,15 +166,14 @@ class Judge(NamedTuple):
     """Everything a verdict depends on, beside the finding."""
 
     outcome: Outcome
-    gate: Gate
-    type_name: str
+    type_name: SessionType
     pads: Sequence[Pad]
     history: Callable[[SignalFinding], FindingHistory]
 
     def judge(self, finding: SignalFinding) -> FindingVerdict:
         """Judge one finding; ``promoted`` if nothing speaks against it."""
         signal = signal_of(finding.kind)
-        if self.outcome == "failed" and finding.kind != "dead_end":
+        if self.outcome == "failed" and not signal.outlives_failure:
             return FindingVerdict(finding, "discarded", "the work of the session failed")
         is_shown = self.outcome in SOUND or self.type_name not in _PROVABLE
         if not is_shown and not finding.is_proven:
@@ -228,7 +181,7 @@ class Judge(NamedTuple):
             return FindingVerdict(finding, "discarded", why)
         taint = taint_of(finding, None, self.pads)
         valid = FindingVerdict(finding, "discarded", "", taint=taint, is_valid=True)
-        if not self.gate.lets(finding.kind, signal.targets):
+        if gate_for(self.type_name, self.outcome) not in signal.learned_in:
             why = f"nothing is learned from it in a session of type {self.type_name}"
             return replace(valid, why=why)
         seen, memory_id, is_told = self.history(finding)
@@ -272,62 +225,43 @@ def confidence_of(value: float, further_sessions: int) -> float:
 
 
 def choose(
-    judged: Iterable[FindingVerdict], most: int, memories: Sequence[Mapping[str, Any]] = ()
+    judged: Iterable[FindingVerdict],
+    most: int,
+    memories: Mapping[Kind, Sequence[Mapping[str, Any]]] = MappingProxyType({}),
 ) -> list[FindingVerdict]:
     """Choose the best promotable findings; give reasons for the rest.
 
-    ``memories`` are the sequences of commands and the pairs of files that are memories already,
-    as they were seen.
+    ``memories`` are the findings, by kind and as they were seen, that are memories already and that
+    one in other words may repeat.
     """
-    # The most certain first; of two sequences the longer one, which says more.
+    # The most certain first; of two sequences the longer one.
     ranked = sorted(
         judged,
         key=lambda each: (
             each.verdict != "promoted",
             -each.confidence,
-            -len(each.finding.data.get("steps", ())),
+            -each.finding.size,
             each.finding.subject,
         ),
     )
-    habits = list(memories)
+    checks = repeat_checks()
+    habits = {kind: list(memories.get(kind, ())) for kind in checks}
     contents: set[str] = set()
     for at, each in enumerate(ranked):
-        content = each.draft.content if each.draft is not None else ""
-        if each.draft is not None and each.finding.kind == "file_access":
-            # Modules that are always worked on together read the same files.
-            content = str(each.draft.data["always_read_files"])
+        content = each.draft.says or each.draft.content if each.draft is not None else ""
         if each.verdict != "promoted" or not content:
             continue
-        if content in contents or _is_repeated(each.finding, habits):
+        kind, data = each.finding.kind, each.finding.data
+        if content in contents or (kind in checks and checks[kind](data, habits[kind])):
             ranked[at] = replace(each, verdict="known", why="another finding says it")
         elif len(contents) >= most:
             why = f"at most {most} are learned in such a session"
             ranked[at] = replace(each, verdict="discarded", why=why)
         else:
             contents.add(content)
-            if each.finding.kind in TOLD:
-                habits.append(each.finding.data)
+            if kind in habits:
+                habits[kind].append(data)
     return ranked
-
-
-def _is_repeated(finding: SignalFinding, habits: Sequence[Mapping[str, Any]]) -> bool:
-    """Return True if a habit that is a memory already says the same in other words.
-
-    Two sequences have half of the project's own commands in common; two files are joined by a
-    third one.
-    """
-    if finding.kind == "tool_sequence":
-        runs = own_runs(finding.data["steps"])
-        others = [own_runs(each.get("steps", ())) for each in habits]
-        return any(2 * len(runs & each) >= min(len(runs), len(each)) for each in others if each)
-    if finding.kind == "co_access":
-        pairs = {
-            frozenset((str(each["a"]), str(each["b"])))
-            for each in habits
-            if "a" in each and "b" in each
-        }
-        return is_implied(frozenset((str(finding.data["a"]), str(finding.data["b"]))), pairs)
-    return False
 
 
 def new_memory(

@@ -215,7 +215,7 @@ class BehaviorStore(ProjectStore):
             ),
             (signal_no, but_session),
         )
-        return [(json.loads(from_storable(row[0])), int(row[1])) for row in rows]
+        return [(data_of(row[0]), int(row[1])) for row in rows]
 
     def edit_sessions(self, session: Session, paths: Sequence[str]) -> dict[str, int]:
         """In how many sessions files were edited, those that have ended before."""
@@ -269,7 +269,7 @@ class BehaviorStore(ProjectStore):
             ),
             (kind, limit),
         )
-        return [json.loads(from_storable(row[0])) for row in rows]
+        return [data_of(row[0]) for row in rows]
 
     def put_finding(
         self, session: Session, session_no: int, judged: FindingVerdict, now_ms: int
@@ -354,7 +354,7 @@ class BehaviorStore(ProjectStore):
                 step=row[5],
                 memory_id=row[6],
                 taint=tuple(row[7].split()),
-                data=json.loads(from_storable(row[8])),
+                data=data_of(row[8]),
             )
             for row in rows
         ]
@@ -439,6 +439,19 @@ class BehaviorStore(ProjectStore):
             "? AND last_at <= ?"
         )
         return session.run(self.sql(statement), (now_ms, name, now_ms - every_ms)) == 1
+
+
+_OLD_KEYS = {
+    "q": "quote", "cmd": "command", "a": "first", "b": "second", "lang": "language",
+    "env": "is_environment",
+}  # fmt: skip
+
+
+def data_of(stored: str) -> dict[str, Any]:
+    """Return the data of a stored finding, old short keys as words."""
+    return {
+        _OLD_KEYS.get(key, key): each for key, each in json.loads(from_storable(stored)).items()
+    }
 
 
 def _session(row: Row) -> WatchedSession:

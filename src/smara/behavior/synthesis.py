@@ -20,6 +20,7 @@ from smara.behavior.scratchpad import quote
 from smara.behavior.signals.co_access import Pair, coupled
 from smara.behavior.signals.error_retry import KnownFix, is_lasting
 from smara.behavior.signals.file_access import prefetch_draft
+from smara.behavior.signals.registry import signal_saying
 from smara.behavior.store import BehaviorStore
 from smara.core import log
 from smara.core.clock import Clock
@@ -30,6 +31,8 @@ from smara.core.startup.record import dataclass, field
 from smara.core.startup.regex import regex
 from smara.database.database import Session
 from smara.errors import SmaraError
+from smara.knowledge.kind import CountedPart
+from smara.knowledge.kinds import KINDS
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import AddResult, Evidence, MemoryType, NewMemory
 from smara.models.chat import ChatRequest, list_schema
@@ -41,23 +44,12 @@ _STRONG = 5
 """Less is left to the signal of files that change together, which knows the sessions one by one."""
 _RESOLVED = 2
 _SURE = 0.8
-_SIGNAL_OF = {
-    "prefetch_pattern": ("file_access", "module_trigger"),
-    "error_pattern": ("error_retry", "fingerprint"),
-}
-"""The signal that would have said the same, and the field that holds its key."""
-_TYPES: tuple[MemoryType, ...] = (
-    "prefetch_pattern",
-    "causal_dependency",
-    "gotcha",
-    "error_pattern",
-    "module_insight",
-)
+_COUNTED = {kind.type: kind.counted for kind in KINDS.values() if kind.counted is not None}
 _NAMED = regex(r"`([^`]+)`")
 _CONFIDENCE = 0.7
 _SCHEMA = list_schema(
     {
-        "type": {"type": "string", "enum": list(_TYPES)},
+        "type": {"type": "string", "enum": list(_COUNTED)},
         "content": {"type": "string"},
         "relatedFiles": {"type": "array", "items": {"type": "string"}},
         "confidence": {"type": "number"},
@@ -117,8 +109,7 @@ class Synthesis:
                 drafts, method = [], "rules"
                 with self.store.database.read() as session:
                     for draft in by_rule(stats):
-                        kind, name = _SIGNAL_OF.get(draft.type, ("", ""))
-                        signal = self.store.signal(session, kind, str(draft.data.get(name)))
+                        signal = self.store.signal(session, *signal_saying(draft))
                         if signal is None or signal.memory_id is None:
                             drafts.append(draft)
                 drafts = drafts[:MOST_MEMORIES]
@@ -326,7 +317,9 @@ class Synthesis:
             entries.append(entry)
             for draft in drafts:
                 for pair in (
-                    combinations(sorted(draft.files), 2) if draft.type != "prefetch_pattern" else ()
+                    ()
+                    if KINDS[draft.type].is_about_reading
+                    else combinations(sorted(draft.files), 2)
                 ):
                     self.store.mark_edge_promoted(session, *pair, now_ms=now)
 
@@ -400,7 +393,7 @@ def _coupled(
 def read_reply(text: str, stats: ModuleStats, prompt: str) -> Iterator[MemoryDraft]:
     """Parse a reply's memories: allowed types, given names."""
     for item in read_items(text):
-        if item.get("type") not in _TYPES or not isinstance(item.get("content"), str):
+        if item.get("type") not in _COUNTED or not isinstance(item.get("content"), str):
             continue
         content = " ".join(item["content"].split())
         names = _NAMED.findall(content)
@@ -414,14 +407,16 @@ def read_reply(text: str, stats: ModuleStats, prompt: str) -> Iterator[MemoryDra
             if isinstance(path, str) and f"`{path}`" in prompt
         ]
         kind: MemoryType = item["type"]
-        data: dict[str, Any] = {}
-        if kind == "prefetch_pattern":
-            data = {"module_trigger": stats.module, "always_read_files": files[:6]}
-        elif kind == "causal_dependency":
-            data = {"trigger_file": files[0] if files else "", "dependent_files": files[1:6]}
+        parts: dict[CountedPart, Any] = {
+            "module": stats.module,
+            "files": files[:6],
+            "first file": "".join(files[:1]),
+            "further files": files[1:6],
+            "sessions": stats.sessions,
+        }
+        data = {name: parts[part] for name, part in _COUNTED[kind].items()}
         if not all(data.values()):
             continue  # it names no files for what it says of files
-        data |= {"session_count": stats.sessions} if data else {}
         evidence = f"counted over {stats.sessions} sessions on {stats.module}: {', '.join(names)}"
         yield MemoryDraft(
             kind,

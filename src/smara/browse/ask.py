@@ -93,16 +93,16 @@ def cited(question: str, text: str, method: str, hits: Sequence[Hit]) -> Reply:
             places[citation.id] = len(citations)
         return f"[{places[citation.id]}]"
 
-    def by_number(found: re.Match[str]) -> str:
-        no = int(found[1])
+    def by_number(match: re.Match[str]) -> str:
+        no = int(match[1])
         if 1 <= no <= len(hits):
             return number(_citation(hits[no - 1]))
-        return number(Citation(found[0], found[0], is_dead=True))
+        return number(Citation(match[0], match[0], is_dead=True))
 
-    def by_name(found: re.Match[str]) -> str:
-        name = found["id"] or ""
+    def by_name(match: re.Match[str]) -> str:
+        name = match["id"] or ""
         hit = next((each for each in hits if name and each.id.startswith(name)), None)
-        label = shorten(found["text"].strip(), _LABEL_CHARACTERS)
+        label = shorten(match["text"].strip(), _LABEL_CHARACTERS)
         return number(_citation(hit) if hit else Citation(name or label, label, is_dead=True))
 
     # Both forms in one pass: a number that was put in the place of a name is no note's number.

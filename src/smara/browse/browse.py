@@ -250,10 +250,13 @@ class Browse(SessionViews):
         joined, values = "", builtins.list[Any]()
         for condition, value in (
             (" AND s.role = ?", role),
-            (" AND s.thread_no = (SELECT t.no FROM threads t WHERE t.project_no = :project"
-             " AND t.id = ?)", thread_id and to_storable(thread_id)),
+            (
+                " AND s.thread_no = (SELECT t.no FROM threads t WHERE t.project_no = :project"
+                " AND t.id = ?)",
+                thread_id and to_storable(thread_id),
+            ),
             (" AND s.no < ?", before),
-        ):  # fmt: skip
+        ):
             if value is not None:
                 joined += condition
                 values.append(value)

@@ -12,12 +12,13 @@ from smara.browse.models import ModuleCoverage, ModuleGroup, WholeGraph
 from smara.core.escape import from_storable
 from smara.database.project_store import ProjectStore
 from smara.errors import NotFoundError
+from smara.knowledge.kinds import KINDS
 
 if TYPE_CHECKING:
     from smara.codegraph.queries import CodeQueries
     from smara.knowledge.store import KnowledgeStore
 
-TRAPS = ("gotcha", "dead_end", "error_pattern")
+TRAPS = frozenset(kind.type for kind in KINDS.values() if kind.is_trap)
 _MOST_FILES = 200_000
 
 

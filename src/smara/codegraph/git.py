@@ -8,15 +8,14 @@ monitors, no external diffs.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from functools import cached_property, lru_cache
 from itertools import islice
 from typing import NamedTuple
 
 from smara.core.files import read_regular
 from smara.core.git import ask_git, find_repository, git_text, is_blob
-from smara.core.startup.record import dataclass
+from smara.core.startup.record import dataclass, field
 from smara.core.startup.regex import regex
 from smara.secrets import redact
 
@@ -195,6 +194,9 @@ class GitFiles:
 
     root: str
     seconds: float = SECONDS
+    _answers: dict[tuple[str, ...], bytes | None] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     def head(self) -> str | None:
         """Return the commit checked out now; branches are switched."""
@@ -254,9 +256,15 @@ class GitFiles:
         output = self._line(self._git("log", "-1", "--format=%ct", "HEAD", "--", path))
         return int(output) * 1000 if output is not None and output.isdecimal() else None
 
-    @cached_property
-    def _cached(self) -> Callable[..., bytes | None]:
-        return lru_cache(_MOST_ANSWERS)(self._git)
+    def _cached(self, *arguments: str) -> bytes | None:
+        # Not `lru_cache` over the bound method: its circle would wait for the collector.
+        with suppress(KeyError):
+            return self._answers[arguments]
+        answer = self._git(*arguments)
+        if len(self._answers) >= _MOST_ANSWERS:
+            self._answers.clear()
+        self._answers[arguments] = answer
+        return answer
 
     def _git(self, *arguments: str) -> bytes | None:
         answer = ask_git(self.root, *arguments, timeout_seconds=self.seconds)

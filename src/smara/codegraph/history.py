@@ -114,7 +114,7 @@ class HistoryReport:
 
     commits: int
     is_whole: bool
-    """Whether everything was counted anew, as at the first time and after a rebase."""
+    """Whether everything was counted again, as at the first time and after a rebase."""
     files: int = 0
     pairs: int = 0
 

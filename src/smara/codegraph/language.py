@@ -213,13 +213,13 @@ def language_of(path: str, data: bytes = b"") -> Language | None:
     """
     name = path.rpartition("/")[2]
     stem, dot, ending = name.rpartition(".")
-    known = tables()
+    languages = tables()
     if dot and stem:
-        spec = known.by_extension.get(ending) or known.by_extension.get(ending.lower())
+        spec = languages.by_extension.get(ending) or languages.by_extension.get(ending.lower())
     else:
         line = data[:200].split(b"\n", 1)[0]
-        spec = known.by_file_name.get(name) or next(
-            (spec for program, spec in known.by_shebang if program.match(line)), None
+        spec = languages.by_file_name.get(name) or next(
+            (spec for program, spec in languages.by_shebang if program.match(line)), None
         )
     if spec is None:
         return None

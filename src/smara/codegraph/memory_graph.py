@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -423,7 +422,7 @@ def _starts(sorted_places: Ints, size: int) -> Ints:
 
 
 MOST_NODES = 20_000
-"""So many nodes are kept with their texts, about 20 MB; then it begins anew."""
+"""So many nodes are kept with their texts, about 20 MB; then it begins again."""
 
 
 class LoadedGraph:
@@ -439,8 +438,7 @@ class LoadedGraph:
         self._revision = -1
         self._graph = build_graph(())
         self._nodes: tuple[Graph, dict[int, Node]] = (self._graph, {})
-        self.names: Callable[[Graph], tuple[str, ...]] = lru_cache(maxsize=1)(self._read_names)
-        """The names of a graph's nodes, by place; those of the last graph are kept."""
+        self._names: tuple[Graph, tuple[str, ...]] = (self._graph, ())
 
     def current(self) -> Graph:
         """Return the graph as it is stored now."""
@@ -487,10 +485,15 @@ class LoadedGraph:
                 cache.update(nodes)
         return {no: cache[no] for no in nos if no in cache}
 
-    def _read_names(self, graph: Graph) -> tuple[str, ...]:
-        rows = self._lookup.ask(self._lookup.node_rows, "no, name")
-        by_no = {no: from_storable(name) for no, name in rows}
-        return tuple(by_no.get(no, "") for no in graph.nos.tolist())
+    def names(self, graph: Graph) -> tuple[str, ...]:
+        """Return the names of a graph's nodes, by place."""
+        last, names = self._names
+        if last is not graph:
+            rows = self._lookup.ask(self._lookup.node_rows, "no, name")
+            by_no = {no: from_storable(name) for no, name in rows}
+            names = tuple(by_no.get(no, "") for no in graph.nos.tolist())
+            self._names = (graph, names)
+        return names
 
     def _read(self, session: Session, file_nos: Sequence[int] | None) -> list[FilePart]:
         kinds: Mapping[Any, int] = NODE_KIND_NO

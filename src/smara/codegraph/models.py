@@ -37,7 +37,7 @@ SkipReason = Literal[
 ]
 
 DEPTH, LIMIT = 3, 200
-"""How far, and to how many, a question follows dependents when nobody says."""
+"""How far, and to how many, a question follows dependents by default."""
 
 NODE_KINDS: tuple[NodeKind, ...] = get_args(NodeKind)
 EDGE_KINDS: tuple[EdgeKind, ...] = get_args(EdgeKind)

@@ -10,7 +10,7 @@ import os
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from difflib import get_close_matches
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -101,7 +101,7 @@ class CodeQueries:
         self.history = CodeHistory(lookup, root)
         self._counter = counter
         self._loaded = LoadedGraph(lookup)
-        self._paths_of = lru_cache(maxsize=1)(lambda graph: TreePaths(graph.paths))
+        self._last_paths: tuple[Graph, TreePaths] | None = None
         self._reader = TreeReader(root)
         self._descriptions = Descriptions(lookup, clock or SystemClock())
 
@@ -434,7 +434,10 @@ class CodeQueries:
         return self.lookup.ask(self.history.together, files[0] if files else path, limit)
 
     def _paths(self) -> TreePaths:
-        return self._paths_of(self.graph())
+        graph, last = self.graph(), self._last_paths
+        if last is None or last[0] is not graph:
+            last = self._last_paths = (graph, TreePaths(graph.paths))
+        return last[1]
 
     def _at_line(self, path: str, line: int) -> int | None:
         """Return the number of the innermost node at a line of a file."""

@@ -160,7 +160,7 @@ _IN_PLAY = 0.85
 """The share of the weight that begins at what is in play; the rest begins everywhere, so that
 pillars stay visible.
 """
-_KNOWN = 0.1
+_DEFINED_THERE = 0.1
 """What a file in play defines weighs less than what it uses: who asks has the file before him."""
 _FACTORS = {"file": 0.0, "constant": 0.3, "test": 0.05, "module": 0.2}
 _PRIVATE, _SHORT, _IN_TESTS = 0.1, 0.3, 0.1
@@ -229,7 +229,7 @@ def _symbol_ranks(
     for kind, factor in _FACTORS.items():
         by_kind[NODE_KIND_NO[kind]] = factor  # type: ignore[index]  # kinds of the table above
     worth = by_kind[graph.kinds] * np.array(list(map(_name_worth, names)))
-    worth = np.where(in_files, worth * _KNOWN, worth)
+    worth = np.where(in_files, worth * _DEFINED_THERE, worth)
     outside = graph.file_is_test[graph.files] & ~in_files
     ranks: Floats = rank(links, begin) * np.where(outside, worth * _IN_TESTS, worth)
     return np.where(is_named & (graph.kinds != NODE_KIND_NO["file"]), ranks * _NAMED, ranks)

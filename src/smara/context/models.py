@@ -25,8 +25,8 @@ ItemOutcome = Literal["used", "repeated"]
 """What became of an item: the agent used it, or what it warns of was run again and failed."""
 
 POINTS: tuple[Point, ...] = get_args(Point)
-ASKED: tuple[Point, ...] = ("planner", "coder", "qa")
-"""Points at which somebody asks: it is said each time, and in every arm."""
+ON_REQUEST: tuple[Point, ...] = ("planner", "coder", "qa")
+"""Points at which an agent asks: it is answered each time, and in every arm."""
 
 
 class PointBudget(NamedTuple):

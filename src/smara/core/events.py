@@ -72,7 +72,7 @@ class HostEvent:
     duration_ms: int | None = None
     """How long a tool call took."""
     key: str = ""
-    """The same for every telling of one event; made of the event itself when nobody gives it."""
+    """The same for every telling of one event; made of the event itself by default."""
 
     def __post_init__(self) -> None:
         if self.key:

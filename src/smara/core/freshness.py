@@ -13,7 +13,7 @@ from typing import Literal, get_args
 from smara.core.startup.record import dataclass
 
 Verdict = Literal["fresh", "moved", "drifted", "orphaned", "unknown"]
-"""As it was; the same elsewhere; changed; gone; or nobody has read the code as it is now."""
+"""As it was; the same elsewhere; changed; gone; or the code was not read as it is now."""
 Disclosure = Literal["tell", "hedge", "withhold"]
 """Told as it is; told with what has changed since; not told unasked."""
 
@@ -57,7 +57,7 @@ class AnchorVerdict:
         return None if self.now_path is None else _code_name(self.now_path, self.now_symbol)
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """The verdict as a few words."""
         match self.verdict:
             case "moved":
@@ -116,7 +116,7 @@ class Freshness:
                 return f"the code has changed since{_share(self.changed)} ({those})"
             case "moved":
                 moved = [each for each in self.anchors if each.verdict == "moved"]
-                return "; ".join(each.told for each in moved[:3])
+                return "; ".join(each.summary for each in moved[:3])
             case "unknown":
                 return "whether the code is still the same is not known yet: it is being read again"
             case "fresh":
@@ -125,7 +125,7 @@ class Freshness:
     @property
     def lines(self) -> list[str]:
         """Every anchor as a line of text."""
-        return [each.told for each in self.anchors]
+        return [each.summary for each in self.anchors]
 
     def _those(self, *verdicts: Verdict) -> str:
         found = [each.was for each in self.anchors if each.verdict in verdicts]

@@ -85,7 +85,7 @@ MOST_CHARACTERS: dict[str, int] = {
     "generic": 9500,
 }
 LIMITS_IN_BYTES: tuple[str, ...] = ("copilot",)
-WITHOUT_EXIT_CODES: tuple[str, ...] = ("codex",)
+EXIT_CODES: dict[str, str] = {"codex": "smara.adapters.hosts.exit_codes:rollout_codes"}
 RULE_FILES: dict[str, tuple[str, str]] = {
     "cursor": (
         ".cursor/rules/smara.mdc",

@@ -88,7 +88,10 @@ def length_for(count: int) -> int:
     >>> [length_for(n) for n in (1, 100, 500, 3_000, 20_000, 100_000)]
     [4, 4, 5, 6, 8, 8]
     """
-    return next(length for length in range(SHORTEST, 64) if count * count <= 0.01 * 32**length)
+    length = SHORTEST
+    while count * count > 0.01 * 32**length:
+        length += 1
+    return length
 
 
 def code_of(uuid: str, length: int) -> str:

@@ -22,13 +22,14 @@ def grouped(pairs: Iterable[tuple[KeyT, T]]) -> dict[KeyT, list[T]]:
 
 
 class Items(Sequence[T]):
-    """A sequence of what the first field of a dataclass holds."""
+    """A sequence of what one field of a dataclass holds."""
 
     __slots__ = ()
-    __match_args__: ClassVar[tuple[str, ...]]
+    _FIELD: ClassVar[str]
+    """Its name."""
 
     def _items(self) -> Sequence[T]:
-        items: Sequence[T] = getattr(self, self.__match_args__[0])
+        items: Sequence[T] = getattr(self, self._FIELD)
         return items
 
     def __len__(self) -> int:

@@ -31,7 +31,7 @@ def event(name: str, level: int = _INFO, **facts: Any) -> None:
     """Write one event, such as ``event("message.added", thread="t1", count=3)``."""
     logging: Any = sys.modules.get("logging")
     if logging is None:
-        return  # it takes a while to load, and whoever wants lines has set it up
+        return  # it takes a while to load, and a program that wants lines has set it up
     logger = logging.getLogger("smara")
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())

@@ -23,7 +23,7 @@ GENERATED_FOLDERS = word_set(
     "elm-stuff"
     " __pypackages__ .smara"
 )
-"""Folders that machines make and nobody reads, whatever lies in them."""
+"""Folders that machines make and people do not read, whatever lies in them."""
 
 OUTPUT_FOLDERS = word_set(
     "build _build dist out target bin obj coverage vendor third_party third-party Pods Carthage "

@@ -1,6 +1,8 @@
 """Apply numbered migrations, the same numbers for both databases.
 
-Released migrations are never edited. A database that is newer than the code is refused.
+Released migrations are never edited. A step that only adds (a table, a column with a default, an
+index) says so in its first line, ``-- Opened by schema 58 and later.``: code that knows no more
+than that opens the store. A database that is newer otherwise is refused.
 """
 
 from __future__ import annotations
@@ -16,8 +18,9 @@ from smara.database.session import number
 from smara.errors import ConflictError, SchemaTooNewError
 
 _NAME = regex(r"(\d{4})_(\w+)\.sql")
+_OPENED_BY = regex(r"-- Opened by schema (\d+) and later\.\n")
 
-HEAD = 57
+HEAD = 58
 """The number of the newest migration; kept by hand so that opening need not list the folder."""
 # The number that a store has while a copy is written into it: half a store must not be used.
 COPYING = 1_000_000
@@ -30,6 +33,12 @@ class Migration:
     number: int
     name: str
     sql: str
+
+    @property
+    def opened_by(self) -> int:
+        """The oldest schema whose code opens a store with this step."""
+        stated = _OPENED_BY.match(self.sql)
+        return int(stated[1]) if stated else self.number
 
 
 @cache
@@ -52,7 +61,7 @@ def migrate(database: Database, clock: Clock, target: int = HEAD) -> int:
     """
     with database.read() as session:
         version = schema_version(database, session)
-    _refuse_newer(version)
+        _refuse_newer(session, version)
     if version >= target:
         return 0
     taken = 0
@@ -73,7 +82,7 @@ def _take_steps(database: Database, clock: Clock, target: int) -> int:
         if database.kind == "postgres":
             session.run(database.lock_statement)
         version = schema_version(database, session)  # another process may have been faster
-        _refuse_newer(version)
+        _refuse_newer(session, version)
         steps = [step for step in migrations(database.kind) if version < step.number <= target]
         for step in steps:
             if step.number == 1:
@@ -88,6 +97,11 @@ def _take_steps(database: Database, clock: Clock, target: int) -> int:
                 "INSERT INTO migrations (number, name, applied_at) VALUES (?, ?, ?)",
                 (step.number, step.name, clock.now_ms()),
             )
+            if step.opened_by < step.number:
+                session.run(
+                    "UPDATE migrations SET opened_by = ? WHERE number = ?",
+                    (step.opened_by, step.number),
+                )
             if database.kind == "sqlite":
                 session.run(f"PRAGMA user_version = {step.number}")
     return len(steps)
@@ -107,13 +121,19 @@ def schema_version(database: Database, session: Session) -> int:
     return number(session, "SELECT coalesce(max(number), 0) FROM migrations")
 
 
-def _refuse_newer(version: int) -> None:
+def opened_by(session: Session, version: int) -> int:
+    """Return the oldest schema whose code opens a newer store."""
+    row = session.one("SELECT max(coalesce(opened_by, number)), max(number) FROM migrations")
+    return int(row[0]) if row is not None and row[1] == version else version
+
+
+def _refuse_newer(session: Session, version: int) -> None:
     if version == COPYING:
         raise ConflictError(
             "A copy into this store is not finished. Call `smara copy` again as before; it goes on"
             " where it was."
         )
-    if version > HEAD:
+    if version > HEAD and opened_by(session, version) > HEAD:
         raise SchemaTooNewError(
             f"This database has schema {version}, and this Smara knows up to {HEAD}. "
             "Upgrade with `pip install --upgrade smara`; nothing was changed.",

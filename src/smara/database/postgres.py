@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import chain
 from typing import Any, Literal
 
 from smara.database.fulltext_postgres import PostgresFullText, PostgresRecordIndex, PostgresWords
@@ -18,7 +19,8 @@ from smara.database.servers import (
     translated_errors,
     without_password,
 )
-from smara.database.session import Column, ColumnType, Session, number
+from smara.database.session import Column, ColumnType, Session
+from smara.database.vacuum import clear_statistics, find_places, wait_for_older, with_pages
 from smara.database.vectors import PostgresVectors
 from smara.errors import CannotOpenError, MissingExtraError
 
@@ -178,27 +180,36 @@ class PostgresDatabase:
     def close_idle(self) -> None:
         """The pool looks after its connections itself."""
 
-    def vacuum(self) -> None:
-        """Rewrite every table and index without deleted rows."""
+    def places(
+        self, session: Session, projects: Collection[int] | None = None
+    ) -> dict[str, list[str]]:
+        """Return by table where rows of projects lie: in itself, or in parts of it."""
+        if projects is None:
+            return find_places(session, None)
+        return find_places(session, {self.fulltext.part(session, no) for no in projects})
+
+    def neighbors(self, session: Session, project_no: int) -> str:
+        """Return the condition for projects in the same parts as one."""
+        part = int(self.fulltext.part(session, project_no))
+        return f"satisfies_hash_partition('message_index'::regclass, 16, {part}, project_no)"
+
+    def vacuum(self, projects: Collection[int] | None = None) -> None:
+        """Rewrite the tables and indexes in which projects lie, without deleted rows."""
         with self.write() as session:
-            session.run(_CLEAR_STATISTICS)
+            found = self.places(session, projects)
+            places = with_pages(session, [*chain(*found.values())])
+            clear_statistics(session, {*found, *chain(*found.values())} - {*places})
         with self.autocommit() as session:
-            # Rows that an older snapshot may see would be copied into the new files. A transaction
-            # that writes holds back the snapshots of all databases of the server; those that begin
-            # later do no harm, so a busy server is not waited for.
-            mark = number(session, "SELECT txid_snapshot_xmax(txid_current_snapshot())")
-            for _ in range(_MOST_WAITS):
-                if session.one(_OLDER, (mark, mark)) is None:
-                    break
-                session.one("SELECT pg_sleep(0.1)")
-            names = [f"{self.schema}.{row[0]}" for row in session.all(_PAGES, (self.schema,))]
+            wait_for_older(session)
             # Outside a transaction no timeout can be set without other clients of a pooler meeting
             # it, and a reader that stays would be waited for without end: the lock is waited for
             # in a transaction, and a table that was locked again since is left out.
-            for name in names:
+            for table in places:
                 with self.write(is_derived=True) as waiting:
-                    waiting.run(f"LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE")
-                session.run(f"VACUUM (FULL, ANALYZE, SKIP_LOCKED) {name}")
+                    waiting.run(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+                    # Only now: others would plan without them for as long as all tables take.
+                    clear_statistics(waiting, [table])
+                session.run(f"VACUUM (FULL, ANALYZE, SKIP_LOCKED) {self.schema}.{table}")
             session.run("VACUUM (FULL, ANALYZE, SKIP_LOCKED) pg_catalog.pg_statistic")
             session.run("DO $$ BEGIN CHECKPOINT; EXCEPTION WHEN OTHERS THEN NULL; END $$")
 
@@ -206,37 +217,3 @@ class PostgresDatabase:
         self._pool.close()
         if self._replica is not None:
             self._replica.close()
-
-
-_MOST_WAITS = 300
-_OLDER = """
-WITH now AS (SELECT txid_current_snapshot() AS snapshot)
-SELECT 1 FROM now WHERE txid_snapshot_xmin(snapshot) < ? OR EXISTS (
-  SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
-    AND age(backend_xmin) > txid_snapshot_xmax(snapshot) - ?)
-"""
-"""Whether a transaction or a snapshot is older than a mark, the number of the next transaction."""
-_PAGES = (
-    "SELECT relname FROM pg_class WHERE relnamespace = ?::text::regnamespace"
-    " AND relkind = 'r' AND pg_relation_size(oid) > 0 ORDER BY relname"
-)
-_CLEAR_STATISTICS = """
-DO $$ DECLARE each record; BEGIN
-  FOR each IN SELECT schemaname AS home, tablename, attname, inherited FROM pg_stats
-    WHERE schemaname = current_schema()
-  LOOP
-    BEGIN
-      IF current_setting('server_version_num')::int >= 180000 THEN
-        PERFORM pg_clear_attribute_stats(
-          each.home, each.tablename, each.attname, each.inherited);
-      ELSE
-        DELETE FROM pg_statistic s USING pg_attribute a WHERE a.attrelid = s.starelid
-          AND a.attnum = s.staattnum AND a.attname = each.attname
-          AND s.starelid = each.tablename::regclass;
-      END IF;
-    EXCEPTION WHEN insufficient_privilege THEN NULL;
-    END;
-  END LOOP;
-END $$
-"""
-"""Statistics hold values of rows, and ANALYZE leaves those of a table that is empty now."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
@@ -509,8 +509,8 @@ class SqliteDatabase:
         for connection in idle if self._pid == os.getpid() else ():
             _close(connection)
 
-    def vacuum(self) -> None:
-        """Rewrite the file without unused pages."""
+    def vacuum(self, projects: Collection[int] | None = None) -> None:
+        """Rewrite the file without unused pages: that of all projects."""
         with self._write_lock, self._borrow() as connection, SqliteErrorTranslation(self.path):
             connection.execute("VACUUM").fetchall()
 

@@ -112,12 +112,15 @@ def _telling(text: str) -> int:
 
 
 def _plain(text: str, most: int) -> str:
-    line = " ".join(text.split()).replace("[Memory #", "(Memory #").replace("]", ")")
-    return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
+    from smara.core.extract import one_line, shorten
+
+    line = one_line(text).replace("[Memory #", "(Memory #").replace("]", ")")
+    return shorten(line, most)
 
 
 def _quoted(text: str, most: int) -> str:
     from smara.core.escape import neutralize
+    from smara.core.extract import one_line, shorten
 
-    line = " ".join(neutralize(text).split()).replace('"', "'").replace("[Memory #", "(Memory #")
-    return f'"{line if len(line) <= most else line[: most - 1].rstrip() + "…"}"'
+    line = one_line(neutralize(text)).replace('"', "'").replace("[Memory #", "(Memory #")
+    return f'"{shorten(line, most)}"'

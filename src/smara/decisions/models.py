@@ -73,6 +73,7 @@ class Decision:
 class DecisionPage(Items[Decision]):
     """A page of decisions; the last has no ``next_offset``."""
 
+    _FIELD = "decisions"
     decisions: tuple[Decision, ...]
     next_offset: int | None = None
 

@@ -183,16 +183,16 @@ def records_about(look: RecordProbe, text: str, *, actor: str, place: str) -> li
     return found
 
 
-def _newer_first(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _newer_first(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Order the two that are told by their dates, and mark the older one.
 
     Both are about one message: where they differ, the newer words hold.
     """
     dated = len(f"{SAID_ON}2026-01-08")
-    pair = sorted(found[:2], key=lambda each: each["line"][:dated], reverse=True)
+    pair = sorted(rows[:2], key=lambda each: each["line"][:dated], reverse=True)
     if len(pair) > 1 and pair[1]["line"][:dated] < pair[0]["line"][:dated]:
         pair[1]["line"] = pair[1]["line"].replace(SAID_ON, _EARLIER_ON, 1)
-    return [*pair, *found[2:]]
+    return [*pair, *rows[2:]]
 
 
 def _list(numbers: Sequence[int]) -> str:

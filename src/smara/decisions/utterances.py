@@ -204,7 +204,7 @@ def own_text(text: str) -> str:
             break
         written_lines.append(line.strip())
         if line.rstrip().endswith((":", "：")) and count_signs(line, "report"):
-            break  # it introduces somebody else's words
+            break  # it introduces another person's words
     return "\n".join(written_lines)
 
 

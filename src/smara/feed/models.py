@@ -36,6 +36,7 @@ class FeedEvent:
 class FeedPage(Items[FeedEvent]):
     """Some events in order, and the cursor behind them."""
 
+    _FIELD = "events"
     events: tuple[FeedEvent, ...]
     cursor: str
 

@@ -181,11 +181,19 @@ class ItemStore(ProjectStore):
                 " RETURNING no, id, revision, created_at"
             ),
             (
-                item.id, item.framework, to_path(item.namespace), to_storable(item.name), text,
-                searched, item.revision, item.ttl_seconds, item.expires_at, item.created_at,
+                item.id,
+                item.framework,
+                to_path(item.namespace),
+                to_storable(item.name),
+                text,
+                searched,
+                item.revision,
+                item.ttl_seconds,
+                item.expires_at,
+                item.created_at,
                 item.updated_at,
             ),
-        )  # fmt: skip
+        )
         if row is None:
             raise AssertionError("an item that was just written is gone")
         no, item_id, revision, created_at = row

@@ -9,7 +9,7 @@ from smara.core.startup.record import dataclass
 from smara.messages.models import NewMessage
 
 EntryReader: TypeAlias = Callable[[Any], NewMessage | None]
-"""Read the message out of an entry; ``None`` for one in which nobody speaks."""
+"""Read the message out of an entry; ``None`` for one without a speaker."""
 
 
 @dataclass(frozen=True, slots=True)

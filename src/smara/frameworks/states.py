@@ -183,13 +183,16 @@ class StateBatch:
             f" DO {_REPLACE if replaces else _LEAVE}",
             [
                 (
-                    self._project.new_id(), row[0], self._framework,
+                    self._project.new_id(),
+                    row[0],
+                    self._framework,
                     *map(to_storable, (key, each.kind, each.namespace, each.name, each.part)),
-                    to_json(each.body), now,
+                    to_json(each.body),
+                    now,
                 )
                 for each in states
             ],
-        )  # fmt: skip
+        )
 
     def delete(self, states: Sequence[RunState]) -> None:
         """Delete states."""

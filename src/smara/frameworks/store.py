@@ -114,11 +114,17 @@ class FrameworkStore(ProjectStore):
             "INSERT INTO framework_entries (project_no, id, stream_no, seq, key, entry, created_at)"
             " VALUES (:project, ?, ?, ?, ?, ?, ?)",
             [
-                (each.id, no, each.seq, each.key and to_storable(each.key), to_json(each.body),
-                 each.created_at)
+                (
+                    each.id,
+                    no,
+                    each.seq,
+                    each.key and to_storable(each.key),
+                    to_json(each.body),
+                    each.created_at,
+                )
                 for each in entries
             ],
-        )  # fmt: skip
+        )
 
     def entries(
         self, session: Session, no: int, *, after_seq: int = 0, limit: int = _ALL

@@ -179,8 +179,9 @@ class BackgroundJobs:
                     session,
                     "UPDATE jobs SET state = 'failed', error = ?, ended_at = updated_at"
                     " WHERE project_no = :project AND kind = ? AND state = 'running'",
-                    _LOST, kind,
-                )  # fmt: skip
+                    _LOST,
+                    kind,
+                )
                 self._insert(session, job)
         if not is_free:
             yield None
@@ -206,10 +207,18 @@ class BackgroundJobs:
         owner = f"{host_name()}:{os.getpid()}"
         self.put(
             BackgroundJob(
-                self._project.new_id(), kind, "", state, 0, total=0, facts=facts, error=error,
-                owner=owner, started_at=now,
+                self._project.new_id(),
+                kind,
+                "",
+                state,
+                0,
+                total=0,
+                facts=facts,
+                error=error,
+                owner=owner,
+                started_at=now,
             )
-        )  # fmt: skip
+        )
 
     def put(self, job: BackgroundJob) -> None:
         """Store a job in place of what it was.
@@ -238,10 +247,19 @@ class BackgroundJobs:
             session,
             f"INSERT INTO jobs (project_no, {_COLUMNS})"
             " VALUES (:project, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            job.id, job.kind, job.what, job.state, job.done, job.total,
-            json.dumps(dict(job.facts)), job.error, job.owner, job.started_at, now,
+            job.id,
+            job.kind,
+            job.what,
+            job.state,
+            job.done,
+            job.total,
+            json.dumps(dict(job.facts)),
+            job.error,
+            job.owner,
+            job.started_at,
+            now,
             None if job.state == "running" else now,
-        )  # fmt: skip
+        )
 
     def _running(self, session: Session, kind: str) -> BackgroundJob | None:
         rows = self._store.rows(

@@ -87,9 +87,9 @@ def audit(
     """
     pairs = list(_pairs(memories))
 
-    def measure(found: Collection[Example]) -> Measure:
-        share = round(len(found) / len(memories), 4) if memories else 0.0
-        return Measure(len(found), share, tuple(found)[:examples])
+    def measure(chosen: Collection[Example]) -> Measure:
+        share = round(len(chosen) / len(memories), 4) if memories else 0.0
+        return Measure(len(chosen), share, tuple(chosen)[:examples])
 
     def singles(why: Callable[[TypedMemory], str]) -> Measure:
         """Measure what is true of memories by themselves."""

@@ -20,7 +20,7 @@ from smara.knowledge.store import StoredMemory
 _PLACES = frozenset(
     {"evidence", "commit_sha", "chunk_type", "chunk_start_line", "chunk_end_line", "context_prefix"}
 )  # fmt: skip
-"""Where a memory is written down: it moves with its file, whoever confirmed it."""
+"""Where a memory is written down: it moves with its file, confirmed or not."""
 
 
 class MemoryEditor(MemoryReader):
@@ -53,10 +53,10 @@ class MemoryEditor(MemoryReader):
             ConflictError: If the version is another one, or a person owns the memory.
         """
         taints = set(prepare.clean_taint(taint))
-        with self._changing(memory_id, by, version=version, actor=actor, session_id=session_id) as (
-            turn,
-            stored,
-        ):
+        changing = self._changing(
+            memory_id, by, version=version, actor=actor, session_id=session_id
+        )
+        with changing as (turn, stored):
             memory = stored.memory
             fields = prepare.edited_fields(memory, changes)
             if thread_id is not None and by != "person":
@@ -205,7 +205,7 @@ class MemoryEditor(MemoryReader):
         """
         with self._changing(new_id, by, **who) as (turn, new):
             old = self._store.require(turn.session, old_id)
-            reason = prepare.clean_optional(why, "why", 500) or "somebody said so"
+            reason = prepare.clean_optional(why, "why", 500) or "replaced without a reason given"
             return turn.supersede(old, new, why=reason).memory
 
     def merge(

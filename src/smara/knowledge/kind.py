@@ -26,6 +26,8 @@ or the module, a tester's first look.
 ContradictionRule = Literal["claims", "own type", "nothing"]
 """A claim contradicts claims of any type, a count those of its own type, an episode nothing."""
 RecordOccasion = Literal["surprise", "wish", "insight"]
+CountedPart = Literal["module", "files", "first file", "further files", "sessions"]
+"""The module that was counted, files that belong together, and the number of sessions."""
 Form = Literal["notice", "command", "instruction", "description", "steps"]
 """What the shape of a statement shows, whatever its words."""
 
@@ -141,6 +143,13 @@ class MemoryKind:
         subject: The fields that make two memories versions of one thing.
         guess_rank: Which type wins where two weigh the same: the lower number.
         cues: The signs by which a statement is guessed to be of this type.
+        is_trap: True if the map of modules counts it as a trap.
+        is_applied: True if the code that it names applies it; otherwise it documents the code.
+        is_standing: True if what a person said in a session is told at the start of every other.
+        is_about_reading: True if its files are read together, which tells nothing of changes.
+        planner: Its heading and the most of it in a planner's context; ``None`` for no place there.
+        counted: The fields that are filled from counts over many sessions, where rules or a model
+            may state it from them; ``None`` if it is not stated so.
     """
 
     type: MemoryType
@@ -162,6 +171,12 @@ class MemoryKind:
     subject: tuple[str, ...] = ()
     guess_rank: int = 99
     cues: tuple[Cue, ...] = ()
+    is_trap: bool = False
+    is_applied: bool = False
+    is_standing: bool = False
+    is_about_reading: bool = False
+    planner: tuple[str, int] | None = None
+    counted: Mapping[str, CountedPart] | None = None
 
 
 def by_snake_name(values: Mapping[Any, Any]) -> dict[str, Any]:

@@ -376,6 +376,7 @@ class AddResult:
 class MemoryPage(Items[TypedMemory]):
     """A page of memories; the last has no ``next_offset``."""
 
+    _FIELD = "memories"
     memories: tuple[TypedMemory, ...]
     next_offset: int | None = None
 

@@ -52,7 +52,7 @@ CONFIDENCE: Mapping[MemorySource, float] = {
     "commit_auto": 0.75, "mcp_auto": 0.75,
     "observer_inferred": 0.7,
 }  # fmt: skip
-"""What a memory is worth when nobody says: a person's word most, what was worked out from behavior
+"""What a memory is worth by default: a person's word most, what was worked out from behavior
 least.
 """
 

@@ -32,7 +32,7 @@ class SourceExcerpt:
 
     evidence: Evidence
     is_there: bool | None
-    """``None`` when nobody here can tell, as for a file."""
+    """``None`` if it is not known here, as for a file."""
     text: str = ""
     told_by: str | None = None
     """Who said it: the role of a message."""

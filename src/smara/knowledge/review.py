@@ -125,10 +125,10 @@ class MemoryReview(MemoryEditor):
             ConflictError: If it was accepted already, or the version is another one.
             InvalidInputError: If an agent acts.
         """
-        with self._changing(memory_id, by, version=version, actor=actor, session_id=session_id) as (
-            turn,
-            stored,
-        ):
+        changing = self._changing(
+            memory_id, by, version=version, actor=actor, session_id=session_id
+        )
+        with changing as (turn, stored):
             return _accept(turn, stored, prepare.edited_fields(stored.memory, changes)).memory
 
     def accept_all(

@@ -206,31 +206,37 @@ def may_inject(
     verdicts = (
         (not memory.is_active, _NO, f"it was {memory.deprecated_because}"),
         (
-            is_gone or memory.is_stale, _NO, "what it speaks of has gone or it was marked as stale",
+            is_gone or memory.is_stale,
+            _NO,
+            "what it speaks of has gone or it was marked as stale",
         ),
         (
-            memory.tier == "quarantined", _NO,
+            memory.tier == "quarantined",
+            _NO,
             f"it comes from outside ({origins(memory.taint)}) and no person has cleared it",
         ),
         (memory.tier == "confirmed", _INSTRUCTION, "a person taught or verified it"),
         (
-            memory.source == "said" and memory.tier == "unconfirmed", _FACT,
+            memory.source == "said" and memory.tier == "unconfirmed",
+            _FACT,
             "a person said it in a session, and it is told as a quotation",
         ),
         (
-            confidence <= rules.inject_above, _NO,
+            confidence <= rules.inject_above,
+            _NO,
             f"it is {confidence:.0%} sure, and only what is surer than {rules.inject_above:.0%} "
             f"is told here (trust level {rules.name})",
         ),
         (is_quoted_fact, _FACT, "unconfirmed, but a fact that is told with its evidence quoted"),
         (
-            memory.tier == "observed", _NO,
+            memory.tier == "observed",
+            _NO,
             "it comes from what tools printed, and no person has confirmed it",
         ),
         (level == 1, _NO, "it is told only once a person confirms it"),
         (waits, _NO, "it waits for review"),
         (True, _FACT, "no person has confirmed it, which this project does not ask for"),
-    )  # fmt: skip
+    )
     allowed, why = next((allowed, why) for holds, allowed, why in verdicts if holds)
     return Verdict(*allowed, why)
 

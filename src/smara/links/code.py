@@ -17,6 +17,7 @@ from smara.core.freshness import Freshness
 from smara.core.scope import Scope
 from smara.database.database import Database, Session
 from smara.errors import SmaraError
+from smara.knowledge.kinds import KINDS
 from smara.knowledge.provenance import NamedCode
 from smara.knowledge.store import KnowledgeStore, StoredMemory
 from smara.links.models import CodeLink
@@ -187,7 +188,6 @@ def observation_statement(no: int, observation: Observation) -> AnchorStatement:
 
 
 MOST = 500
-_APPLIED = ("pattern", "workflow_recipe")
 
 
 class CodeKnowledge:
@@ -243,7 +243,7 @@ class CodeKnowledge:
             judged = anchors.judge(session, "memory", numbers)
         return [
             CodeLink(
-                "applies_pattern" if memory.type in _APPLIED else "documents",
+                "applies_pattern" if KINDS[memory.type].is_applied else "documents",
                 memory.id,
                 memory.short_id,
                 type=memory.type,

@@ -49,7 +49,7 @@ class TreeFiles:
         self._find_root = find_root
         self._left = allowed_seconds * patience()
         self._pasts: dict[str, GitFiles] = {}
-        self._known: dict[tuple[str, str, str, str], object] = {}
+        self._answers: dict[tuple[str, str, str, str], object] = {}
 
     def exists(self, path: str) -> bool | None:
         """Return True if the file is there, False if git had it."""
@@ -58,7 +58,7 @@ class TreeFiles:
             return None
         if os.path.lexists(os.path.join(root, path)):
             return True
-        was = self._asked(root, "knows", path, lambda past: past.knows(path))
+        was = self._answer(root, "knows", path, lambda past: past.knows(path))
         return False if was else None
 
     def called(self, name: str) -> str | None:
@@ -74,7 +74,7 @@ class TreeFiles:
             # Some systems find a file however its name is written.
             is_file = os.path.isfile(os.path.join(root, name))
             return name if is_file and name in os.listdir(root) else None
-        ends = self._asked(root, "called", name, lambda past: past.ending(name)) or ()
+        ends = self._answer(root, "called", name, lambda past: past.ending(name)) or ()
         return ends[0] if len(ends) == 1 else None
 
     def changed_since(self, path: str, commit: str) -> bool | None:
@@ -82,7 +82,7 @@ class TreeFiles:
         root = self._root_of(path)
         if root is None:
             return None
-        found = self._asked(
+        found = self._answer(
             root, "changed", f"{path}\0{commit}", lambda past: past.changed_since(path, commit)
         )
         return None if found is None else bool(found)
@@ -92,7 +92,7 @@ class TreeFiles:
         root = self._root_of(path)
         if root is None or not os.path.isfile(os.path.join(root, path)):
             return None
-        committed = self._asked(root, "modified", path, lambda past: past.modified_at(path))
+        committed = self._answer(root, "modified", path, lambda past: past.modified_at(path))
         if committed is not None:
             return committed
         if os.path.exists(os.path.join(root, ".git")):
@@ -107,19 +107,19 @@ class TreeFiles:
         is_inside = not os.path.isabs(path) and ".." not in path.split("/")
         return root if is_inside else None
 
-    def _asked(self, root: str, what: str, about: str, ask: Callable[[GitFiles], T]) -> T | None:
+    def _answer(self, root: str, what: str, about: str, ask: Callable[[GitFiles], T]) -> T | None:
         from smara.codegraph.git import GitFiles
 
         past = self._pasts.setdefault(root, GitFiles(root, _SECONDS_EACH))
         key = (root, past.head() or "", what, about)
-        if key in self._known:
-            return self._known[key]  # type: ignore[return-value]  # the same question was answered so before
+        if key in self._answers:
+            return self._answers[key]  # type: ignore[return-value]  # the same question was answered so before
         if self._left <= 0:
             return None
         begin = time.monotonic()
         found = ask(past)
         self._left -= time.monotonic() - begin
-        self._known[key] = found
+        self._answers[key] = found
         return found
 
 

@@ -354,7 +354,7 @@ class Embeddings:
                     session, embedder.model_id, embedder.dims, embedder=setting, now_ms=now
                 )
                 self._store.begin(session, no, now)
-                [space] = [each for each in self._store.spaces(session) if each.no == no]
+                space = next(each for each in self._store.spaces(session) if each.no == no)
         if space.dims != embedder.dims:
             raise ConflictError(
                 f"The vectors of {embedder.model_id} here have {space.dims} dimensions, and this "

@@ -38,7 +38,7 @@ class Space:
     created_at: int
     ready_at: int | None = None
     chosen_at: int | None = None
-    """When somebody switched to it by name; ``None`` when it came by a setting."""
+    """When a person switched to it by name; ``None`` when it came by a setting."""
     used_at: int = 0
     """When vectors of it were last made."""
 

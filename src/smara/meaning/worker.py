@@ -44,7 +44,7 @@ STALE_DAYS = 7
 """A space without new vectors for so long is renewed no more, until it is used again."""
 _RETIRED_AT_ONCE = 1_000
 _PROBE = "hello"
-_HELD = "another process is writing to the records that are left"
+_BUSY = "another process is writing to the records that are left"
 
 
 def lease_name(project_no: int, space_no: int) -> str:
@@ -148,7 +148,7 @@ class EmbeddingWorker:
                     batch = self._pending.next(session, space.no, most, tally.passed)
                 stopped = None if not batch.is_empty else "busy" if batch.is_held else "done"
             if stopped is not None:
-                yield self._progress(space, tally, stopped, note=_HELD if stopped == "busy" else "")
+                yield self._progress(space, tally, stopped, note=_BUSY if stopped == "busy" else "")
                 return
             try:
                 made, failures = self._embed(space, embedder, batch, left, tally)
@@ -364,7 +364,7 @@ def _checked(embedder: Embedder, texts: Sequence[str], left: float | None) -> Fl
         vectors = embedder.embed(texts, "document", deadline_seconds=left)
     except SmaraError:
         raise
-    except Exception as error:  # the edge: an embedder of somebody's own may raise anything
+    except Exception as error:  # the edge: an embedder of the caller may raise anything
         raise BadReplyError(
             f"{embedder.model_id} failed ({type(error).__name__}); nothing was stored. Mend it, "
             "or use another one.",

@@ -24,7 +24,7 @@ from smara.messages.parts import pointer_in, unpack
 from smara.messages.prepare import PreparedMessage
 from smara.messages.store import MessageStore
 
-_KEPT = 300_000
+_MOST_MET = 300_000
 _SLICE = 65_536
 MOST_NEW = 50_000
 """A single append adds at most so many; a huge dump of random strings is not a vocabulary."""
@@ -130,7 +130,7 @@ class Appender:
             )
             met = self._add_words(session, fresh)
         # What was rolled back must be offered again, so words are met after the commit.
-        if len(self._met) + len(met) > _KEPT:
+        if len(self._met) + len(met) > _MOST_MET:
             self._met = set()
         self._met |= met
         by_client.update((each.client_id, each) for each in stored if each.client_id is not None)

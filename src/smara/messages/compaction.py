@@ -504,23 +504,13 @@ class Compactions:
                 )
             no, parent_no = row[10:12]
             # An archive hides it; the other summaries of the archive stay.
-            for each in filter(None, (parent_no, no)) if row[9] is None else ():
-                session.run(
-                    self._store.sql(
-                        "UPDATE compactions SET parent_no = NULL WHERE project_no = :project AND "
-                        "parent_no = ?"
-                    ),
-                    (each,),
-                )
-                session.run(
-                    self._store.sql(
-                        "UPDATE compactions SET undone_at = ? WHERE project_no = :project AND "
-                        "no = ?"
-                    ),
-                    (self._project.clock.now_ms(), each),
-                )
+            is_in_force = row[9] is None
+            if is_in_force and parent_no is not None:
+                self._mark_undone(session, parent_no)
+            if is_in_force:
+                self._mark_undone(session, no)
             undone = compaction_of((session.one(select, (compaction_id,)) or row)[:10])
-            if row[9] is None:
+            if is_in_force:
                 # What was observed when it was compacted is shown as it was said again.
                 [thread] = self._store.threads_by_numbers(session, [row[12]]).values()
                 after = undone.start_seq - 1
@@ -528,3 +518,19 @@ class Compactions:
                     after = min(after, thread.raw_after)
                 self._store.put_outlook(session, thread.id, rawAfter=after)
             return undone
+
+    def _mark_undone(self, session: Session, no: int) -> None:
+        """Let go of what a compaction holds, and note when it was undone."""
+        session.run(
+            self._store.sql(
+                "UPDATE compactions SET parent_no = NULL WHERE project_no = :project AND "
+                "parent_no = ?"
+            ),
+            (no,),
+        )
+        session.run(
+            self._store.sql(
+                "UPDATE compactions SET undone_at = ? WHERE project_no = :project AND no = ?"
+            ),
+            (self._project.clock.now_ms(), no),
+        )

@@ -206,8 +206,10 @@ class Threads:
             The threads with their counts.
         """
         given = {
-            "resource_id": lookup_id(resource_id), "kind": kind, "parent_id": lookup_id(parent_id),
-        }  # fmt: skip
+            "resource_id": lookup_id(resource_id),
+            "kind": kind,
+            "parent_id": lookup_id(parent_id),
+        }
         values = {column: value for column, value in given.items() if value is not None}
         where = "".join(f" AND {column} = ?" for column in values)
         rows = self._store.ask(

@@ -250,7 +250,7 @@ class Models:
         """
         if not reason.strip():
             raise InvalidInputError(
-                "The reason of a pause must not be empty. Say why, for whoever wonders."
+                "The reason of a pause must not be empty. Say why, for those who find it paused."
             )
         pause = Pause(self._project.clock.now_ms(), self._redact(reason), self._project.actor)
         with self._store.database.write() as session:

@@ -107,7 +107,7 @@ def _openai(model: str | None, address: str | None, settings: Settings) -> Choic
     from smara.models.embedders import servers
     from smara.models.http import without_login
 
-    if address is not None:  # OpenAI's own key is never sent to whoever serves this address
+    if address is not None:  # OpenAI's own key is never sent to another server
         embedder = servers.OpenAIEmbedder(
             model or servers.OPENAI_MODEL, address, settings.embedder_api_key, settings=settings
         )
@@ -169,7 +169,7 @@ def open_reranker(settings: Settings) -> Reranker | None:
 def _cohere(model: str | None, address: str | None, settings: Settings) -> Reranker:
     from smara.models.rerankers.servers import COHERE_MODEL, COHERE_URL, CohereReranker
 
-    if address is not None:  # Cohere's own key is never sent to whoever serves this address
+    if address is not None:  # Cohere's own key is never sent to another server
         return CohereReranker(model, address, settings.reranker_api_key)
     key = settings.reranker_api_key or _key(
         "Cohere", "reranker_api_key", "CO_API_KEY", "COHERE_API_KEY"

@@ -92,7 +92,7 @@ class OllamaModel:
         spoken = (("system", request.system), ("user", request.prompt))
         needed = round(estimate_o200k(request.system + request.prompt) * _TOKENS_OF_OTHERS)
         window = _LEAST_WINDOW_TOKENS
-        # Powers of two: the model is loaded anew for every other length.
+        # Powers of two: the model is loaded again for every other length.
         while window < needed + request.max_output_tokens:
             window *= 2
         reply = request_json(
@@ -217,7 +217,7 @@ class _VendorCall:
         from pydantic_ai.output import OutputObjectDefinition
 
         schema = self._request.schema
-        # Of a server that is only compatible nobody knows whether it refuses the field.
+        # Whether a server that is only compatible refuses the field is not known.
         can_hold = self._spec.vendor != "openai-compatible" and made.profile.get(
             "supports_json_schema_output"
         )

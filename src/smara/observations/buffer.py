@@ -117,7 +117,7 @@ class BufferedReflections:
         now_there = self.sources(session, new)
         if _contents(now_there) != _contents(sorted(sources)):
             raise LeaseLostError(
-                "The observations were changed by somebody else meanwhile; nothing was written."
+                "Another process changed the observations meanwhile; nothing was written."
             )
         notes = self._notes(session, new)
         session.run(

@@ -449,8 +449,8 @@ class ObservationCycle(LeasedCycle):
         cursor = self._store.cursor(session, job.record.no, job.cursor.thread_id)
         if cursor is None or cursor.covered_seq != job.cursor.covered_seq:
             raise LeaseLostError(
-                "Somebody else observed these messages meanwhile; nothing was written twice. Read "
-                "again and go on.",
+                "Another process observed these messages meanwhile; nothing was written twice. "
+                "Read again and go on.",
                 thread_id=job.cursor.thread_id,
             )
 

@@ -355,9 +355,8 @@ def compact_thread(
         behind = messages.stream(thread_id=thread_id, after=last)
         tokens = sum(message.token_count for message in behind)
         observed = observations.observe(thread_id, retain_tokens=tokens)
-    done = (
-        compactions.compact_when_due(thread_id)
-        if is_when_due
-        else compactions.compact(thread_id, keep)
-    )
+    if is_when_due:
+        done = compactions.compact_when_due(thread_id)
+    else:
+        done = compactions.compact(thread_id, keep)
     return CompactedThread(done, observed, compactions.renew(thread_id, OfflineSummarizer.method))

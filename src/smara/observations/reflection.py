@@ -163,14 +163,10 @@ class ReflectionCycle(LeasedCycle):
         """
         with self._store.database.read() as session:
             record = self._store.find_record(session, place.lookup_key)
-            is_due = (
-                record is not None
-                and self._buffered.find(session, record.no) is not None
-                and (
-                    is_early
-                    or self._store.active_tokens(session, record.no) >= self._limits.reflect_after
-                )
-            )
+            if record is None or self._buffered.find(session, record.no) is None:
+                return CycleOutcome("activate", True)
+            least = self._limits.reflect_after
+            is_due = is_early or self._store.active_tokens(session, record.no) >= least
         if not is_due:
             return CycleOutcome("activate", True)
         return self._leased(
@@ -326,8 +322,7 @@ class ReflectionCycle(LeasedCycle):
                 done = store.mark_reflected(session, record_no, numbers, generation=job.generation)
                 if done != len(numbers):
                     raise LeaseLostError(
-                        "The observations were condensed by somebody else meanwhile; nothing was "
-                        "written."
+                        "Another process condensed the observations meanwhile; nothing was written."
                     )
                 store.add(session, rows)
             store.clear_failure(session, _failure_key(job.record))

@@ -49,9 +49,9 @@ def render(notes: Iterable[Note | Observation], timezone: str, is_marked: bool =
 
 def render_by_thread(notes: Sequence[Observation], timezone: str, is_marked: bool = True) -> str:
     """Render observations, each thread's under its own heading."""
-    by_thread = {None: [], **grouped((note.thread_id, note) for note in notes)}
-    return "\n\n".join(
-        text if thread_id is None else f'<thread id="{thread_id}">\n{text}\n</thread>'
-        for thread_id, rows in by_thread.items()
-        if (text := render(rows, timezone, is_marked))
-    )
+    by_thread = grouped((note.thread_id, note) for note in notes)
+    # What is of no thread stands first, without a heading.
+    texts = [render(by_thread.pop(None, ()), timezone, is_marked)]
+    for thread_id, rows in by_thread.items():
+        texts.append(f'<thread id="{thread_id}">\n{render(rows, timezone, is_marked)}\n</thread>')
+    return "\n\n".join(filter(None, texts))

@@ -331,7 +331,10 @@ def _set_schema(database: Database, session: Session, version: int, now_ms: int)
     if database.kind == "sqlite":
         session.run(f"PRAGMA user_version = {int(version)}")
     elif version == COPYING:
-        session.run("INSERT INTO migrations VALUES (?, 'copying', ?)", (version, now_ms))
+        session.run(
+            "INSERT INTO migrations (number, name, applied_at) VALUES (?, 'copying', ?)",
+            (version, now_ms),
+        )
     else:
         session.run("DELETE FROM migrations WHERE number = ?", (COPYING,))
 

@@ -6,7 +6,6 @@ not derived yet is absent, never told as it was.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple, Protocol
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from smara.behavior.models import FindingVerdict, Seen, SignalFinding
 from smara.behavior.promote import confidence_of, new_memory, trusted
 from smara.behavior.signals.registry import draft_of, signal_of
-from smara.behavior.store import BehaviorStore
+from smara.behavior.store import BehaviorStore, data_of
 from smara.core.escape import from_storable, to_storable
 from smara.core.scope import Scope
 from smara.database.database import Database, Session
@@ -88,18 +87,17 @@ def judge_lesson(
     if not rows:
         return None
     kind, _, _, step, marks, session_id, _ = rows[0]
-    history = [json.loads(from_storable(row[1])) for row in rows]
+    history = [data_of(row[1]) for row in rows]
     sessions, signal = sum(int(row[2]) for row in rows), signal_of(kind)
-    files = [str(history[0][name]) for name in ("a", "b", "config") if history[0].get(name)]
     seen = Seen(
         sessions,
         history,
-        store.edit_sessions(session, [*files, *history[0].get("sources", ())]),
+        store.edit_sessions(session, signal.edited_files(history[0])),
         all_sessions=store.changing_sessions(session),
         days=len({data["day"] for data in history if "day" in data}) or 99,
     )
     finding = SignalFinding(kind, "", "", step=int(step), data=history[0])
-    taint = tuple(marks.split())
+    taint = tuple(sorted({*marks.split(), *signal.taint}))
     verdict = FindingVerdict(
         finding,
         "promoted",

@@ -219,13 +219,27 @@ class Eraser:
                 "INSERT INTO messages (project_no, no, thread_no, seq, id, role, token_count,"
                 " token_method, client_id, created_at, sealed_at, raw_content, term_count,"
                 f" metadata) VALUES ({int(self._project)}, {marks(13)})",
-                (no, thread_no, seq, name, role, *counts, ERASED, terms.length,
-                 '{"source":"hook"}' if is_hooked else None),
-            )  # fmt: skip
+                (
+                    no,
+                    thread_no,
+                    seq,
+                    name,
+                    role,
+                    *counts,
+                    ERASED,
+                    terms.length,
+                    '{"source":"hook"}' if is_hooked else None,
+                ),
+            )
             row = IndexRow(
-                row_of(no), terms.prose, terms.code, project_no=self._project, thread_no=thread_no,
-                resource_id=owners[thread_no], role=role,
-            )  # fmt: skip
+                row_of(no),
+                terms.prose,
+                terms.code,
+                project_no=self._project,
+                thread_no=thread_no,
+                resource_id=owners[thread_no],
+                role=role,
+            )
             self._database.fulltext.add(self._session, [row])
             before = len(stored_terms(text, layout))
             self._run(
@@ -258,9 +272,10 @@ class Eraser:
                 (generation - 1, record_no),
             )
         records = {
-            *walk.rows["observation_records"], *walk.generations,
+            *walk.rows["observation_records"],
+            *walk.generations,
             *(record_no for record_no, _ in walk.rewound),
-        }  # fmt: skip
+        }
         self._some("DELETE FROM buffered_reflections WHERE record_no IN (:some)", records)
         self._some(
             "DELETE FROM observations WHERE +project_no = :project AND kind = 'reflection'"
@@ -276,10 +291,13 @@ class Eraser:
             self._run(
                 "UPDATE memories SET evidence = ?, session_ids = ?, session_id = ?"
                 " WHERE project_no = :project AND no = ?",
-                (json.dumps(left.evidence, separators=(",", ":")),
-                 json.dumps(left.session_ids, separators=(",", ":")),
-                 next(iter(left.session_ids), None), no),
-            )  # fmt: skip
+                (
+                    json.dumps(left.evidence, separators=(",", ":")),
+                    json.dumps(left.session_ids, separators=(",", ":")),
+                    next(iter(left.session_ids), None),
+                    no,
+                ),
+            )
             names = {str(each[kind]) for each in left.evidence for kind in each if kind in _NAMED}
             for key, value in walk.among("memory_keys", "memory_no", [no], "t.kind, t.value"):
                 if key in _KEYS and value not in names | set(left.session_ids):
@@ -508,14 +526,20 @@ class Eraser:
 
 
 def write_receipt(
-    session: Session, name: str, erased_at: int, actor: str, target: Sequence[str], plan: ErasePlan
+    session: Session,
+    name: str,
+    erased_at: int,
+    actor: str,
+    target: Sequence[str],
+    plan: ErasePlan,
+    projects: Collection[int] | None,
 ) -> None:
-    """Record an erase: who, when, how many; never what."""
-    counts = json.dumps({"chosen": dict(plan.chosen), "derived": dict(plan.derived)})
+    """Record an erase: who, when, where, how many; never what."""
+    counts = {"chosen": dict(plan.chosen), "derived": dict(plan.derived), "projects": projects}
     session.run(
         "INSERT INTO erasures (id, erased_at, actor, target, counts, outcome)"
         " VALUES (?, ?, ?, ?, ?, 'removed')",
-        (name, erased_at, actor, " ".join(target), counts),
+        (name, erased_at, actor, " ".join(target), json.dumps(counts)),
     )
 
 

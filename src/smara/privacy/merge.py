@@ -482,8 +482,11 @@ class _MergeBatch(RowAdder):
             return
         pairs = self._pairs(BY_NAME["messages"], rows)
         by_id = {row["id"]: row for row in rows}
-        stored = {no: row for row in self._select(BY_NAME["messages"], "no", list(pairs.values()))
-                  for no in (int(row["no"]),)}  # fmt: skip
+        stored = {
+            no: row
+            for row in self._select(BY_NAME["messages"], "no", list(pairs.values()))
+            for no in (int(row["no"]),)
+        }
         threads = sorted({int(row["thread_no"]) for row in rows})
         owners = {
             int(row["no"]): str(row["resource_id"])
@@ -498,10 +501,15 @@ class _MergeBatch(RowAdder):
             for chunk, prose, code in pieces:
                 entries.append(
                     IndexRow(
-                        row_of(int(row["no"]), chunk), prose, code, project_no=self._project,
-                        thread_no=thread_no, resource_id=owners[thread_no], role=str(row["role"]),
+                        row_of(int(row["no"]), chunk),
+                        prose,
+                        code,
+                        project_no=self._project,
+                        thread_no=thread_no,
+                        resource_id=owners[thread_no],
+                        role=str(row["role"]),
                     )
-                )  # fmt: skip
+                )
                 grown[thread_no] += 1
         self._database.fulltext.add(self._session, entries)
         found = {
@@ -592,9 +600,13 @@ def counted(courses: Sequence[Course]) -> dict[str, MergeCounts]:
             sums[name].update(counts)
     return {
         name: MergeCounts(
-            counts["added"], counts["updated"] + counts["filled"], counts["same"], counts["kept"],
-            counts["erased"], counts["conflicts"],
+            counts["added"],
+            counts["updated"] + counts["filled"],
+            counts["same"],
+            counts["kept"],
+            counts["erased"],
+            counts["conflicts"],
         )
         for name, counts in sums.items()
         if counts.total()
-    }  # fmt: skip
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -415,10 +415,11 @@ class Privacy:
             is_everything=is_everything,
         )  # fmt: skip
         now, name = self._project.clock.now_ms(), self._project.new_id()
-        plan, samples, reread = self._remove(target, name, now)
+        projects = None if is_everything else [int(self._project.scope.project_no)]
+        plan, samples, reread = self._remove(target, name, now, projects=projects)
         if not target.is_whole:
             self._derive_again(self._project.scope, reread)
-        traces = self.scrub(samples)
+        traces = self.scrub(samples, projects)
         outcome = "traces left" if traces else "clean"
         with self._database.write() as session:
             session.run("UPDATE erasures SET outcome = ? WHERE id = ?", (outcome, name))
@@ -485,18 +486,25 @@ class Privacy:
         return [f"The rows of {count} erases are gone, but not yet their bytes."] if count else []
 
     def finish_erase(self) -> bool:
-        """Rewrite the files; return False if a reader is in the way."""
+        """Rewrite files of unfinished erases; return False if a reader interferes."""
         for scope in self._scopes(None, True):
             self._derive_again(scope)
-        self._index.rebuild()
+        with self._database.read() as session:
+            left = session.all(f"SELECT id, counts FROM erasures WHERE {_UNFINISHED}")
+        # One of all projects, or of an older Smara, does not say where.
+        places = [json.loads(counts).get("projects") for _, counts in left]
+        projects = None if None in places else set(chain(*places))
         try:
-            self._database.vacuum()
+            self._index.rewrite(projects, is_made_again=True)
         except BusyError:
             return False
         is_done = self._database.shrink_log()
         if is_done:
             with self._database.write() as session:
-                session.run(f"UPDATE erasures SET outcome = 'rewritten' WHERE {_UNFINISHED}")
+                session.run_many(
+                    "UPDATE erasures SET outcome = 'rewritten' WHERE id = ?",
+                    [(name,) for name, _ in left],
+                )
             self._database.shrink_log()
         return is_done
 
@@ -542,7 +550,7 @@ class Privacy:
         return eraser, eraser.plan(walk.follow_copies(samples), target.person), samples
 
     def _remove(
-        self, target: EraseTarget, name: str, now_ms: int
+        self, target: EraseTarget, name: str, now_ms: int, projects: Collection[int] | None
     ) -> tuple[ErasePlan, list[str], list[str]]:
         """Remove the rows, in one transaction, and the files of the spool.
 
@@ -564,7 +572,9 @@ class Privacy:
                 samples += pieces
                 sessions += names
             whole = ErasePlan.joined(plans)
-            write_receipt(session, name, now_ms, self._project.actor, target.kinds, whole)
+            write_receipt(
+                session, name, now_ms, self._project.actor, target.kinds, whole, projects=projects
+            )
             texts = [*samples, *filter(None, (target.text, target.person))]
             # Before the end of the transaction: a process that is killed after it knows no more
             # what to look for. After it once more, for a brief that was made meanwhile.
@@ -572,27 +582,27 @@ class Privacy:
         clear_spool(texts, sessions, is_everything=target.is_everything)
         return whole, samples, reread
 
-    def scrub(self, samples: Sequence[str]) -> list[str]:
+    def scrub(self, samples: Sequence[str], projects: Collection[int] | None = None) -> list[str]:
         """Write the files again without what was freed; return traces left.
 
         Args:
             samples: Pieces of what was erased, to look for.
+            projects: Numbers of the projects whose files these are; all of the store without. On
+                PostgreSQL the parts of other projects are left alone.
         """
         traces: list[str] = []
         for is_last in (False, True):
             self._database.close_idle()
             try:
-                self._index.optimize()
-                self._database.vacuum()
+                self._index.rewrite(projects, is_made_again=is_last)
                 is_shrunk = self._database.shrink_log()
             except BusyError:
                 is_shrunk = False
-            traces = find_traces(self._database, samples)
+            traces = find_traces(self._database, samples, projects)
             if not is_shrunk:
                 return list(dict.fromkeys([*traces, _LOG[self._database.kind]]))
-            if not traces or is_last:
+            if not traces:
                 break
-            self._index.rebuild()
         return traces
 
     def _write(self, path: str, scopes: Sequence[Scope], selection: Selection) -> ExportReport:

@@ -9,54 +9,75 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from glob import escape, glob
+from itertools import chain, compress, product
 
 from smara.core.escape import to_storable
-from smara.database.database import Database, Row, Session
+from smara.database.database import Database, Row, Session, parts
 from smara.database.session import number
 from smara.environment import spool_folder
 from smara.privacy.tables import BY_NAME
 
 _CHUNK_BYTES = 32 << 20
+_STATISTICS = r"""
+SELECT DISTINCT s.tablename, t.relname = ANY(?), n.piece
+  FROM (SELECT schemaname, tablename, replace(replace(concat(most_common_vals, histogram_bounds,
+    most_common_elems), '\"', '"'), '\\', '\') AS held FROM pg_stats) s
+  JOIN unnest(?::text[]) AS n (piece) ON strpos(s.held, n.piece) > 0
+  JOIN pg_class c ON c.relnamespace = current_schema()::regnamespace AND c.relname = s.tablename
+  LEFT JOIN pg_index i ON i.indexrelid = c.oid -- one of an expression has its own
+  JOIN pg_class t ON t.oid = coalesce(i.indrelid, c.oid)
+  WHERE s.schemaname = current_schema()
+"""
 
 
-def find_traces(database: Database, samples: Sequence[str]) -> list[str]:
-    """Return files and indexes that hold a sample no record holds."""
-    traces: dict[str, None] = {}
-    own: list[str] = []
+def find_traces(
+    database: Database, samples: Sequence[str], projects: Collection[int] | None = None
+) -> list[str]:
+    """Return files and indexes that hold a sample no record holds.
+
+    Looked at are those in which the projects lie, with all that others have there.
+    """
     with database.snapshot() as session:
-        columns = {
-            name: [each.name for each in found if each.type == "string"]
-            for name, found in database.tables(session).items()
+        places = database.places(session, projects) if database.kind == "postgres" else {}
+        holders: dict[str, list[str]] = {sample: [] for sample in samples}
+        for name, columns in database.tables(session).items():
+            texts = [each.name for each in columns if each.type == "string"]
+            for place, part in product(places.get(name, [name]) if texts else (), parts(samples)):
+                for sample in _find_samples(session, place, texts, samples=part):
+                    holders[sample].append(name)
+        own = {
+            sample: tables
+            for sample, tables in holders.items()
+            if not any(BY_NAME[name].holds == "records" or "code" in name for name in tables)
         }
-        for sample in samples:
-            tables = [
-                name
-                for name, texts in columns.items()
-                if texts and _is_in(session, name, texts, to_storable(sample))
-            ]
-            if not any(BY_NAME[name].holds == "records" or "code" in name for name in tables):
-                traces |= dict.fromkeys(tables)
-                own.append(sample)
+        traces = dict.fromkeys(chain(*own.values()))
         needles = sorted({form for sample in own for form in forms_of(sample)})
-        if needles:
-            traces |= dict.fromkeys(_files_with(database, session, needles))
-    return list(traces)
+        found = _files_with(database, session, needles, places=places) if needles else ()
+        return list(traces | dict.fromkeys(found))
 
 
-def _is_in(session: Session, table: str, columns: Sequence[str], sample: str) -> bool:
+def _find_samples(
+    session: Session, table: str, columns: Sequence[str], samples: Sequence[str]
+) -> Iterator[str]:
+    """Yield the samples that a table holds; asked for in one statement."""
     joined = " OR ".join(f"{name} LIKE ? ESCAPE '!'" for name in columns)
-    pattern = sample
-    for sign in "!%_":
-        pattern = pattern.replace(sign, f"!{sign}")
-    statement = f"SELECT 1 FROM {table} WHERE {joined} LIMIT 1"
-    return session.one(statement, [f"%{pattern}%"] * len(columns)) is not None
+    statement = ", ".join([f"EXISTS (SELECT 1 FROM {table} WHERE {joined})"] * len(samples))
+    forms = (re.sub(r"([!%_])", r"!\1", to_storable(each)) for each in samples)
+    values = [f"%{form}%" for form in forms for _ in columns]
+    return compress(samples, session.one(f"SELECT {statement}", values) or ())
 
 
-def _files_with(database: Database, session: Session, needles: Sequence[bytes]) -> Iterator[str]:
+def _files_with(
+    database: Database,
+    session: Session,
+    needles: Sequence[bytes],
+    places: Mapping[str, Sequence[str]],
+) -> Iterator[str]:
     """Yield the files of the store whose bytes hold one of some pieces."""
     for path in store_files(database):
         try:
@@ -66,19 +87,20 @@ def _files_with(database: Database, session: Session, needles: Sequence[bytes]) 
         except (OSError, ValueError):
             continue  # gone meanwhile, or empty
     if database.kind == "postgres":
-        yield from _server_files_with(session, needles)
+        yield from _server_files_with(session, needles, places)
 
 
-def _server_files_with(session: Session, needles: Sequence[bytes]) -> Iterator[str]:
+def _server_files_with(
+    session: Session, needles: Sequence[bytes], places: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
     """Yield tables and indexes of a server in whose files, or statistics, a piece is."""
-    columns = "coalesce(most_common_vals::text, '') || coalesce(histogram_bounds::text, '')"
-    statement = (
-        f"SELECT DISTINCT tablename FROM (SELECT tablename, {columns} AS held FROM pg_stats"
-        " WHERE schemaname = current_schema()) s WHERE "
-    ) + " OR ".join(["strpos(held, ?) > 0"] * len(needles))
+    names = [*chain(places, *places.values())]
     values = [needle.decode("utf-8", "replace") for needle in needles]
-    yield from (f"statistics of {row[0]}" for row in session.all(statement, values))
-    for name, path, size, segment in _relations(session) if may_read_files(session) else ():
+    found = session.all(_STATISTICS, (names, values))
+    yield from (f"statistics of {table}" for table, is_here, _ in found if is_here)
+    # The parts of others keep their statistics, which are in one file with all others.
+    own = set(needles) - {value.encode() for _, is_here, value in found if not is_here}
+    for name, path, size, segment in _relations(session, names) if may_read_files(session) else ():
         # Nothing goes over the end of a page, of which a chunk and a segment have a whole number.
         for start in range(0, size, _CHUNK_BYTES):
             file = f"{path}.{start // segment}" if start >= segment else path
@@ -86,23 +108,27 @@ def _server_files_with(session: Session, needles: Sequence[bytes]) -> Iterator[s
                 "SELECT pg_read_binary_file(?, ?, ?, true)", (file, start % segment, _CHUNK_BYTES)
             )
             data = bytes(row[0]) if row and row[0] is not None else b""
-            if any(needle in data for needle in needles):
+            if any(
+                each in data
+                for each in (own if name.endswith(("pg_statistic", "pg_toast_2619")) else needles)
+            ):
                 yield name
                 break
 
 
-def _relations(session: Session) -> list[Row]:
-    """Return tables, indexes and statistics of a schema: name, file, size, size of a segment."""
+def _relations(session: Session, names: Sequence[str]) -> list[Row]:
+    """Return files of tables, their indexes and statistics: name, file, size, size of a segment."""
     return session.all(
         "WITH own AS (SELECT c.oid, c.reltoastrelid FROM pg_class c"
-        " WHERE c.relnamespace = current_schema()::regnamespace"
+        " WHERE c.relnamespace = current_schema()::regnamespace AND c.relname = ANY(?)"
         " OR c.oid = 'pg_catalog.pg_statistic'::regclass),"
         " heaps AS (SELECT oid FROM own UNION SELECT reltoastrelid FROM own),"
         " every AS (SELECT oid FROM heaps UNION SELECT i.indexrelid FROM pg_index i"
         " JOIN heaps h ON h.oid = i.indrelid)"
         " SELECT every.oid::regclass::text, pg_relation_filepath(every.oid),"
         " pg_relation_size(every.oid), pg_size_bytes(current_setting('segment_size')) FROM every"
-        " WHERE every.oid <> 0 AND pg_relation_filepath(every.oid) IS NOT NULL ORDER BY 1"
+        " WHERE every.oid <> 0 AND pg_relation_filepath(every.oid) IS NOT NULL ORDER BY 1",
+        (names,),
     )
 
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from smara.behavior.store import BehaviorStore
+from smara.behavior.store import BehaviorStore, data_of
 from smara.core.escape import from_storable, to_storable
 from smara.decisions.utterances import content_terms
 from smara.privacy.derive import Lesson, judge_lesson
@@ -63,16 +63,16 @@ def _error_pattern(walk: Walk, fingerprint: str, sessions: Sequence[str]) -> dic
     places = walk.among("behavior_sessions", "session_id", map(to_storable, sessions), shown)
     times = {no: (at, session_id) for no, at, session_id in places}
     rows = walk.among("behavior_findings", "session_no", times, "t.session_no, t.data")
-    every = ((times[no], json.loads(from_storable(data))) for no, data in rows)
+    every = ((times[no], data_of(data)) for no, data in rows)
     met = [(*place, data) for place, data in every if data.get("fingerprint") == fingerprint]
-    met = sorted((each for each in met if "cmd" in each[2]), key=lambda each: each[:2])
+    met = sorted((each for each in met if "command" in each[2]), key=lambda each: each[:2])
     if not met:
         return None
     solved = [{"files": [], **data} for _, _, data in met if data.get("how")]
     how = {name: solved[-1].get(name) for name in ("how", "fix", "files")} if solved else None
     last = met[-1][2]
     return {
-        "command": to_storable(last["cmd"]),
+        "command": to_storable(last["command"]),
         "error_message": to_storable(last["line"]),
         "occurrence_count": sum(int(data["times"]) for _, _, data in met),
         "session_count": len({session_id for _, session_id, _ in met}),

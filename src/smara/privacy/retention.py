@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 DAY_MS = 86_400_000
 _REWRITE_MS = 7 * DAY_MS
-"""The file is written again at most so often: it takes time in proportion to the store."""
+"""The files are written again at most so often: it takes time in proportion to the store, or on
+PostgreSQL to a part of it."""
 _REWRITE = "rewrite"
 _SMALL_BYTES = 256 << 20
 """A larger file is rewritten by `smara worker` alone: what hooks start is ended soon."""
@@ -341,10 +342,16 @@ class Retention:
         return gone
 
     def _is_rewrite_due(self, is_patient: bool) -> bool:
-        """Return True if words were removed, and the file was not rewritten for a week."""
-        statement = "SELECT kind, max(kept_at), max(removed_at) FROM retention_state GROUP BY kind"
-        with self._database.read() as session:  # all projects are in one file
-            state = {kind: _State(*times) for kind, *times in session.all(statement)}
+        """Return True if words were removed, and the files were not rewritten for a week."""
+        statement = "SELECT kind, max(kept_at), max(removed_at) FROM retention_state WHERE"
+        with (database := self._database).read() as session:
+            where = (
+                database.neighbors(session, self._project.scope.project_no)
+                if database.kind == "postgres"
+                else "1 = 1"  # all projects are in one file
+            )
+            rows = session.all(f"{statement} {where} GROUP BY kind")
+        state = {kind: _State(*times) for kind, *times in rows}
         rewritten_at = state.get(_REWRITE, _State()).kept_at or 0
         removed_at = max(state.get(kind, _State()).removed_at or 0 for kind in _WITH_WORDS)
         return (
@@ -383,11 +390,11 @@ class Retention:
                 self._database.shrink_log()  # it still has what the file has no more
             if is_rewritten or (is_all and self._is_rewrite_due(is_patient)):
                 # Bytes of a row that were freed before it went are overwritten by nothing else.
-                self._index.optimize()
-                self._database.vacuum()
+                begun_at = clock.now_ms()  # what others remove meanwhile is not in it
+                self._index.rewrite([int(self._project.scope.project_no)])
                 self._database.shrink_log()
                 with self._database.write() as session:
-                    self._note(session, _REWRITE, 0, is_over=True)
+                    self._note(session, _REWRITE, 0, begun_at, is_over=True)
         except LeaseLostError:
             log.warning("retention.lease_lost")  # another process goes on
         finally:
@@ -410,7 +417,7 @@ class Retention:
                     resting |= staying
                     gone = sum(weight for key, weight in found.items() if key not in staying)
                     break
-            self._note(session, kind, gone, is_over=not found)
+            self._note(session, kind, gone, now, is_over=not found)
             if gone and kind in _WITH_WORDS:
                 session.run(
                     "INSERT INTO erasures (id, erased_at, actor, target, counts, outcome)"
@@ -459,8 +466,7 @@ class Retention:
                 f"INSERT INTO {table} ({table}, rank) VALUES ('secure-delete', ?)", (int(is_on),)
             )
 
-    def _note(self, session: Session, kind: str, count: int, is_over: bool) -> None:
-        now = self._project.clock.now_ms()
+    def _note(self, session: Session, kind: str, count: int, now: int, *, is_over: bool) -> None:
         session.run(
             self._store.sql(
                 "INSERT INTO retention_state (project_no, kind, kept_at, removed_at, removed)"

@@ -9,7 +9,7 @@ it is, and is counted.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from smara.core import log
@@ -87,7 +87,7 @@ class TranscriptTexts:
         self,
         project: ProjectContext,
         keeper: Keeper,
-        scrub: Callable[[Sequence[str]], list[str]],
+        scrub: Callable[[Sequence[str], Collection[int]], list[str]],
     ) -> None:
         self._project = project
         self._database = project.database
@@ -159,6 +159,7 @@ class TranscriptTexts:
             )
         self._keeper.mark()
         now, name = self._project.clock.now_ms(), self._project.new_id()
+        projects = [int(self._project.scope.project_no)]
         with self._database.write() as session:
             for kind in (TaskStore, KnowledgeStore):
                 kind(self._database, self._project.scope).lock(
@@ -171,12 +172,13 @@ class TranscriptTexts:
             eraser.walk.sessions = set()
             eraser.erase(now, None, False)
             write_receipt(
-                session, name, now, self._project.actor, ["text in transcripts"], report.plan
-            )
+                session, name, now, self._project.actor, ["text in transcripts"], report.plan,
+                projects=projects,
+            )  # fmt: skip
             clear_spool(samples, sessions)
         clear_spool(samples, sessions)
         self._keeper.embed()
-        traces = self._scrub(samples)
+        traces = self._scrub(samples, projects)
         with self._database.write() as session:
             outcome = "traces left" if traces else "clean"
             session.run("UPDATE erasures SET outcome = ? WHERE id = ?", (outcome, name))

@@ -155,7 +155,7 @@ class Processors:
                 model is not None and before is not None and before != model
             )
             waited, notes = self._advance(thread, mode, is_cold, deadline_seconds=deadline_seconds)
-            # Read again: activating may have told the thread its task, and somebody may have
+            # Read again: activating may have told the thread its task, and a person may have
             # spoken.
             return self._build(
                 self._threads.find(thread_id) or thread, given, mode, waited=waited, notes=notes
@@ -198,7 +198,7 @@ class Processors:
             Wait for another observer.
             """
             while self._observations.buffer(thread.id, mode=mode).code == "in_progress":
-                # Another process tells nobody when it is done, so we look again.
+                # Another process does not say when it is done, so we look again.
                 if stop.wait(_AGAIN_SECONDS):
                     return
             self._observations.activate(thread.id, mode=mode)

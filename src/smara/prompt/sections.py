@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from smara.core.escape import neutralize
+from smara.core.extract import one_line
 from smara.core.prompts import load_prompt
 from smara.core.tokens import TokenCounter
 from smara.errors import SmaraError
@@ -116,8 +117,7 @@ def others_section(
     by_thread: dict[str, list[str]] = {}
     used = 0
     for message in sorted(messages, key=lambda each: each.created_at, reverse=True):
-        words = " ".join(message.raw_content[: 4 * _LONGEST_LINE].split())
-        words = words if len(words) <= _LONGEST_LINE else words[: _LONGEST_LINE - 1] + "…"
+        words = one_line(message.raw_content, _LONGEST_LINE)
         line = f"[{local(message.created_at, timezone):%Y-%m-%d %H:%M}] {message.role}: {words}"
         used += counter.count(line).tokens
         if used > most_tokens:

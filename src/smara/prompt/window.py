@@ -82,8 +82,12 @@ def measure(
     return ThreadWindow(
         thread.id,
         tuple(
-            {"name": each.name, "tokens": each.tokens, "isLate": each.name in LATE,
-             "text": each.text}
+            {
+                "name": each.name,
+                "tokens": each.tokens,
+                "isLate": each.name in LATE,
+                "text": each.text,
+            }
             for each in frame.sections
         ),
         messages=len(frame.sizes),
@@ -107,4 +111,4 @@ def measure(
             **{f"reflection_{name}": is_due for name, is_due in reflection.items()},
         },
         until=tokens_until(pending, state["observationTokens"], limits),
-    )  # fmt: skip
+    )

@@ -70,16 +70,9 @@ def as_turns(messages: Iterable[Message]) -> Iterator[Turn]:
         parts = [(message.role, part) for message in (first, *rest) for part in message.parts]
         results = {part.call_id: part for _, part in parts if part.type == "tool_result"}
         uses = tuple(
-            ToolUse(
-                call.name or "tool",
-                call.arguments if isinstance(call.arguments, dict) else {},
-                result.text,
-                is_error=result.is_error,
-                call_id=call.call_id,
-            )
+            _tool_use(call, results.get(call.call_id, _NO_RESULT))
             for _, call in parts
             if call.type == "tool_call"
-            for result in (results.get(call.call_id, _NO_RESULT),)
         )
         texts = {
             role: "\n".join(part.text for who, part in parts if (who, part.type) == (role, "text"))
@@ -95,6 +88,16 @@ def as_turns(messages: Iterable[Message]) -> Iterator[Turn]:
             thinking="\n".join(part.text for _, part in parts if part.type == "reasoning"),
             timestamp=first.created_at,
         )
+
+
+def _tool_use(call: Part, result: Part) -> ToolUse:
+    return ToolUse(
+        call.name or "tool",
+        call.arguments if isinstance(call.arguments, dict) else {},
+        result.text,
+        is_error=result.is_error,
+        call_id=call.call_id,
+    )
 
 
 WINDOW_TURNS = 20

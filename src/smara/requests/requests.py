@@ -13,6 +13,7 @@ from smara.core.startup.record import dataclass
 from smara.database.project_store import ProjectStore
 from smara.database.projects import ProjectContext
 from smara.errors import ConflictError
+from smara.requests.access import Access
 
 RUNNING_MS = 10 * 60_000
 """After so long a request that did not end is taken for lost with its process."""
@@ -32,6 +33,7 @@ class Requests:
     def __init__(self, project: ProjectContext) -> None:
         self._store = ProjectStore(project.database, project.scope)
         self._clock = project.clock
+        self.access = Access(project)
 
     def begin(self, key: str, request: str) -> DoneRequest | None:
         """Claim a key for a request, before it is done.
@@ -61,8 +63,10 @@ class Requests:
                     session,
                     "INSERT INTO request_keys (project_no, key, request, begun_at)"
                     " VALUES (:project, ?, ?, ?)",
-                    _hash(key), hashed, now,
-                )  # fmt: skip
+                    _hash(key),
+                    hashed,
+                    now,
+                )
                 return None
         if row[0] != hashed:
             raise ConflictError("This key was used for another request. Take a new key.")
@@ -82,8 +86,11 @@ class Requests:
                 session,
                 "UPDATE request_keys SET done_at = ?, call = ?, record_id = ?"
                 " WHERE project_no = :project AND key = ?",
-                self._clock.now_ms(), call, record_id, _hash(key),
-            )  # fmt: skip
+                self._clock.now_ms(),
+                call,
+                record_id,
+                _hash(key),
+            )
 
     def abandon(self, key: str) -> None:
         """Give a key back: the request was refused, and nothing was done."""

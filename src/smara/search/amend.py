@@ -28,14 +28,14 @@ from smara.knowledge.statements import parse_statement
 from smara.search.bm25 import rarity
 from smara.search.models import Hit, SearchCandidate
 from smara.search.query import STOP_WORDS
+from smara.search.weights import WEIGHTS
 
 LOOKED_AT = 40
-_COMPARED = 10
+_COMPARED, _FEWEST_COMPARED = 10, 10
 _LONGEST_STATEMENT = 400
 _FEWEST_SHARED_WORDS, _LEAST_SHARED_WORDS = 4, 8
 _LOOKED_UP, _BEGINNING = 3, 400
 _WORD, _STEM, _LONGEST_TEXT = regex(r"[^\W\d_]{4,}"), 7, 2_000
-_LEAST_SHARE, _FEWEST_COMPARED = 0.18, 10
 _LEAST_ANNOUNCED_WORDS = 3
 _BRIEF = 60
 _FORMER = r"(?:old|older|previous|earlier|former|original|prior|existing|last)"
@@ -61,8 +61,8 @@ _PARTS_ANNOUNCED = (
 
 
 Around = Callable[[Sequence[Hit]], Sequence[Hit]]
-# Of so many at the top, those answer alike that are this relevant, and nearly as much as another.
-_ALIKE, _SURE, _NEARLY = 5, 0.9, 0.97
+# So many at the top may answer alike.
+_ALIKE = 5
 
 
 T = TypeVar("T")
@@ -81,7 +81,7 @@ def latest_first(
         older, newer = ranked[place], ranked[below]
         (name, at, relevance), (other, later, rival) = read(older), read(newer)
         is_later = bool(name and other) and name != other and later > at
-        if is_later and rival >= max(_SURE, _NEARLY * relevance):
+        if is_later and rival >= max(WEIGHTS.amend.sure, WEIGHTS.amend.nearly * relevance):
             ranked.insert(place, ranked.pop(below))
             moved.append((older, newer))
     return moved
@@ -227,7 +227,7 @@ def _of_one_subject(
         if len(shared) < _FEWEST_SHARED_WORDS:
             continue
         share = math.fsum([weights[word] for word in shared]) / (min(sums[one], sums[other]) or 1.0)
-        if share >= _LEAST_SHARE:
+        if share >= WEIGHTS.amend.share:
             first, last = sorted(
                 (groups[one], groups[other]), key=lambda group: group[0].hit.created_at
             )

@@ -24,8 +24,6 @@ PHASE_WEIGHTS: dict[str, dict[str, float]] = {
 _DAY_MS = 86_400_000
 _LONGEST_QUESTION = 400
 _SENTENCE_END = regex(r"(?<=[.!?。！？])\s+|\n+|(?<=[。！？])(?=.)")
-# A question of which so much stands in the query asks the same.
-_SAME_QUESTION = 0.6
 
 
 class Boost:
@@ -79,7 +77,7 @@ class Boost:
             return False
         terms = analyze(_SENTENCE_END.split(text)[-1])
         words = {word for word in f"{terms.prose} {terms.code}".split() if word not in STOP_WORDS}
-        return bool(words) and len(words & self._words) >= _SAME_QUESTION * len(words)
+        return bool(words) and len(words & self._words) >= self._weights.same_share * len(words)
 
     def _freshness(self, created_at: int) -> float:
         """Return 1.03 for what is new, 1.015 after a half-life."""

@@ -15,16 +15,16 @@ from dataclasses import replace
 from smara.core.startup.regex import re, regex
 from smara.core.text import best_window, find_words
 from smara.search.models import SNIPPET_WIDTH, Hit
+from smara.search.weights import WEIGHTS
 
 # ``  12→``, ``12 | ``, ``12: `` and ``src/auth.py-12-``, as tools list files and matches.
 _LINE_NUMBER = regex(r"^(?:[^\s:]{1,200}?[:-])?[ \t]*\d{1,7}(?:→|\t|[:|-]| [:|] )", re.MULTILINE)
-_LEAST_LINE, _LEAST_SHARED = 12, 0.3
-_EDGE = 0.15
-"""The share of a stretch, at each end, that may differ: it is cut where its words happen to end."""
+_LEAST_LINE = 12
 
 
 def fold_copies(hits: Sequence[Hit], limit: int) -> tuple[Hit, ...]:
     """Return the best hits that are no copies; each names its own."""
+    least = WEIGHTS.copies.shared_lines
     distinct: list[tuple[Hit, tuple[object, ...], frozenset[str], list[str]]] = []
     for hit in hits:
         is_long = len(hit.content) > SNIPPET_WIDTH
@@ -34,7 +34,7 @@ def fold_copies(hits: Sequence[Hit], limit: int) -> tuple[Hit, ...]:
         lines = frozenset(texts)
         for better, other_key, other_lines, ids in distinct:
             shared = len(lines & other_lines) if key == other_key else 0
-            if not shared or shared < _LEAST_SHARED * min(len(lines), len(other_lines)):
+            if not shared or shared < least * min(len(lines), len(other_lines)):
                 continue
             if not is_long or _holds(hit.content, lines, better):
                 ids.append(hit.id)
@@ -59,7 +59,7 @@ def _holds(text: str, lines: frozenset[str], better: Hit) -> bool:
         return False
     at = text.find(line)
     words = _plain(whole[start:end]).split()
-    edge = int(len(words) * _EDGE)
+    edge = int(len(words) * WEIGHTS.copies.edge)
     core = f" {' '.join(words[edge : len(words) - edge])} "
     return (
         core in f" {_plain(text[max(0, at - 2 * SNIPPET_WIDTH) : at + len(line) + len(around)])} "

@@ -34,8 +34,6 @@ THREAD_NEAREST = 800
 _CODE_ROWS = 20
 _DAYS = FACTS.index("days")
 # What moves a merit by less is not worth a word.
-# Quotation marks ask for words that stand together, whatever else is known of a row.
-_PHRASE = 20.0
 _LEAST_PART = 0.05
 # However far its meaning: what holds a word of the query stays in the answer, at its end.
 _LEAST = 1e-6
@@ -191,6 +189,7 @@ class MessageFusion:
         self._days = days
         self._text = text
         self._floor = weights.floor
+        self._quoted = weights.quoted
         best = nlargest(_CODE_ROWS, ranking.rated, key=lambda each: each[0])
         self.code_share = sum(each.row.is_code for _, each in best) / max(len(best), 1)
         """How many of the best rows by words are code."""
@@ -200,11 +199,11 @@ class MessageFusion:
         ranking, cosines = self._ranking, self.close.cosines
         rows, words, facts = [each.row for each in ranking.evidence], ranking.words, self._facts()
         weights = mix(look_of(rows, self.code_share))
-        phrases = ranking.terms.phrases
+        phrases, quoted = ranking.terms.phrases, self._quoted
         merits = [
             # Rounded, so that the order of additions cannot tell two databases apart.
             round(sum(map(mul, weights, each)), 9)
-            + (_PHRASE * sum([row.holds(each.needle) for each in phrases]) if phrases else 0.0)
+            + (quoted * sum([row.holds(each.needle) for each in phrases]) if phrases else 0.0)
             for row, each in zip(rows, facts, strict=True)
         ]
         places = [

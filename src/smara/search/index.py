@@ -6,7 +6,7 @@ disk.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from smara.core import log
@@ -203,6 +203,22 @@ class Index:
         for kind, table, read, terms_of in sources:
             for no, project_no, record in read(session, newest.get(table, 0)):
                 records.put(session, kind, project_no, [(no, terms_of(record))])
+
+    def rewrite(self, projects: Collection[int] | None, *, is_made_again: bool = False) -> None:
+        """Write the files in which projects lie again, without what was freed.
+
+        Args:
+            projects: Numbers of projects; all of the store without.
+            is_made_again: True to make the index from the messages. On SQLite it keeps terms of
+                rows that are gone until then, or until it is compact; PostgreSQL writes it again
+                like any other table.
+
+        Raises:
+            BusyError: If another process uses them.
+        """
+        if self._database.kind == "sqlite":
+            (self.rebuild if is_made_again else self.optimize)()
+        self._database.vacuum(projects)
 
     def optimize(self) -> None:
         """Merge the index into its most compact form."""

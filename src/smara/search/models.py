@@ -148,6 +148,7 @@ class ThreadHit:
 class ThreadAnswer(Items[ThreadHit]):
     """The threads of a search, best first; a sequence."""
 
+    _FIELD = "hits"
     hits: tuple[ThreadHit, ...] = ()
     nearest: tuple[ThreadHit, ...] = ()
 
@@ -176,6 +177,7 @@ class Answer(Items[Hit]):
     its end (``trace.is_complete`` is false), at least so many.
     """
 
+    _FIELD = "hits"
     hits: tuple[Hit, ...]
     total_hits: int
     trace: Trace
@@ -212,6 +214,7 @@ class ObservationHit:
 class ObservationAnswer(Items[ObservationHit]):
     """The observations of a search, best first; a sequence."""
 
+    _FIELD = "hits"
     hits: tuple[ObservationHit, ...] = ()
     nearest: tuple[ObservationHit, ...] = ()
 
@@ -234,6 +237,7 @@ class MemoryHit:
 class MemoryAnswer(Items[MemoryHit]):
     """The memories of a search, best first; a sequence."""
 
+    _FIELD = "hits"
     hits: tuple[MemoryHit, ...]
     total_hits: int
     warnings: tuple[str, ...] = ()
@@ -260,6 +264,7 @@ class TaskAnswer(Items[TaskHit]):
     ``messages`` if they were asked for.
     """
 
+    _FIELD = "hits"
     hits: tuple[TaskHit, ...]
     total_hits: int
     messages: Answer | None = None

@@ -24,6 +24,7 @@ from smara.errors import InvalidInputError
 from smara.knowledge.kinds import KINDS
 from smara.knowledge.statements import Statement, is_repeated_in, parse_statement
 from smara.search.models import PHASES, Hit, PackedAnswer
+from smara.search.weights import WEIGHTS
 
 BUDGETS: dict[str, int] = {
     "define": 2_500, "implement": 3_000, "validate": 2_500, "refine": 2_000, "explore": 2_000,
@@ -39,8 +40,6 @@ DEFAULT_BUDGET_TOKENS = 2_000
 SMALLEST_BUDGET_TOKENS = 100
 _LONGEST_ENTRY_SHARE = 0.5
 _BRIEF = 40
-# The evidence of a message for each step after a hit, and before one.
-_AFTER, _BEFORE = 0.8, 0.6
 # Evidence per token as it counts among others: a long entry does not fall too far.
 _USUAL_TOKENS = 30
 _NUMBER_TOKENS = 4
@@ -139,9 +138,10 @@ def pack(
 
 def _worth_beside(hit: Hit, hits: Sequence[Hit], worths: Mapping[str, float]) -> float:
     """Return the evidence of a message that stands in the thread of a hit."""
+    weights = WEIGHTS.pack
     return max(
         [
-            worths[other.id] * (_AFTER if steps > 0 else _BEFORE) ** abs(steps)
+            worths[other.id] * (weights.after if steps > 0 else weights.before) ** abs(steps)
             for other in hits
             if other.thread_id == hit.thread_id and other.seq is not None
             for steps in ((hit.seq or 0) - other.seq,)

@@ -166,10 +166,10 @@ class TermWeights:
                 self._add_first(each, self._weights.first_count)
         return found
 
-    def _count(self, texts: list[str], found: list[TermEvidence], is_code: bool = False) -> None:
+    def _count(self, texts: list[str], evidence: list[TermEvidence], is_code: bool = False) -> None:
         """Add what texts say of each term: term by term, since most rows have few of them."""
         for number, needle in self.needles:
-            for each, count in zip(found, map(str.count, texts, repeat(needle)), strict=True):
+            for each, count in zip(evidence, map(str.count, texts, repeat(needle)), strict=True):
                 if count:
                     each.counts[number] = each.counts.get(number, 0.0) + count
                     if is_code:
@@ -184,7 +184,7 @@ class TermWeights:
             if number in counts:
                 counts[number] += first_count * ((needle in prose) + (needle in code))
 
-    def thread_worths(self, found: list[TermEvidence], stats: Stats) -> list[float]:
+    def thread_worths(self, evidence: list[TermEvidence], stats: Stats) -> list[float]:
         """Return term weights for a thread, by rarity among threads.
 
         The rarity is estimated from the candidates. A term in 300 messages, of which 100 are
@@ -193,7 +193,7 @@ class TermWeights:
         """
         rows = [0] * len(self.terms)
         threads: list[set[int]] = [set() for _ in self.terms]
-        for each in found:
+        for each in evidence:
             for number in each.counts:
                 rows[number] += 1
                 threads[number].add(each.row.thread_no)

@@ -24,15 +24,9 @@ _CALIBRATED = "wordllama-l2-256"
 # Its cosines among the candidates of a question; those of another model are brought to them.
 _USUAL_COSINE, _USUAL_DEVIATION = 0.28, 0.094
 _FEWEST_COSINES = 20
-# A sentence without spaces has bigrams across its words; so many of them are all of it.
-_ENOUGH_BIGRAMS = 0.4
 _FEW_TEXTS = 100
 # What has more words is a pasted text.
 _LONGEST_QUESTION = 20
-# A text that holds all parts of a name, and not the name, holds so much of it.
-_PARTS = 0.6
-# One with less of the parts, by letters, does not hold it: ``schema`` is not ``LoginSchema``.
-_MOST_PARTS = 2 / 3
 _NAMES = ("identifier", "path")
 
 
@@ -43,7 +37,7 @@ class _Word(NamedTuple):
     terms: tuple[QueryTerm, ...]
     is_name: bool
 
-    def coverage(self, terms: Collection[str]) -> float:
+    def coverage(self, terms: Collection[str], weights: RelevanceWeights) -> float:
         """Return how much of the word is among terms.
 
         ``login`` and ``schema`` are 0.6 of ``LoginSchema``; ``schema`` alone, in 6 of 11 letters,
@@ -52,11 +46,11 @@ class _Word(NamedTuple):
         present = [term for term in self.terms if term.text in terms]
         bigrams = sum(term.kind == "cjk" for term in self.terms)
         if bigrams:
-            return min(1.0, len(present) / max(1.0, _ENOUGH_BIGRAMS * bigrams))
+            return min(1.0, len(present) / max(1.0, weights.enough_bigrams * bigrams))
         letters = sum(len(term.text) for term in self.terms if term.kind == "part")
         parts = sum(len(term.text) for term in present if term.kind == "part")
         whole = [term.closeness for term in present if term.kind != "part" or term.closeness < 1]
-        return max([_PARTS * parts / letters if letters else 0.0, *whole])
+        return max([weights.parts * parts / letters if letters else 0.0, *whole])
 
 
 class _Shares(NamedTuple):
@@ -91,13 +85,13 @@ class Relevance:
         self._shares: dict[frozenset[str], _Shares] = {}
         self._scale = (0.0, 1.0)
         # A term that was not looked up, for lack of room or of time, is not unknown; and a pasted
-        # log names much that nobody said.
+        # log names much that was not said.
         present = frozenset([text for text in query.texts if frequencies.get(text, 1)])
-        self._lacks = [1 - word.coverage(present) if asks else 0.0 for word in self._words]
+        self._lacks = [1 - word.coverage(present, weights) if asks else 0.0 for word in self._words]
         self._names = sum(word.is_name for word in self._words) or 1
         # A word that ten messages do not hold says nothing; one that a thousand lack says much.
         self._sure = total / (total + _FEW_TEXTS)
-        self._rows = weights
+        self._weights = weights
 
     def calibrate(self, model_id: str, cosines: Sequence[float]) -> None:
         """Bring the cosines of another model to the scale of the weights."""
@@ -118,10 +112,10 @@ class Relevance:
         """
         shares, share = self.shares(terms), min(max(words / self._enough, 0.0), 1.0)
         coverage = min(1.0, shares.coverage / self._enough)
-        row = self._rows.words_alone
+        row = self._weights.words_alone
         found = shares.alone + row.words * share + row.coverage * coverage
         if cosine is not None:
-            row = self._rows.with_meaning
+            row = self._weights.with_meaning
             near = max(0.0, self._scale[0] + self._scale[1] * cosine)
             both = shares.beside + row.words * share + row.coverage * coverage + row.cosine * near
             # What holds every word is an answer, whatever its meaning is near to; and the weights
@@ -143,10 +137,11 @@ class Relevance:
         key = frozenset(terms)
         found = self._shares.get(key)
         if found is None:
+            parts, least_parts = self._weights.parts, self._weights.least_parts
             coverage = lacking = names = 0.0
             for word, lack in zip(self._words, self._lacks, strict=True):
-                covered = word.coverage(key)
-                if word.is_name and lack >= 1 - _PARTS and covered < _PARTS * _MOST_PARTS:
+                covered = word.coverage(key, self._weights)
+                if word.is_name and lack >= 1 - parts and covered < parts * least_parts:
                     covered, lack = 0.0, 1.0
                     names += 1
                 coverage += word.weight * covered
@@ -154,7 +149,7 @@ class Relevance:
             unknown, unnamed = self._sure * lacking / self._total, names / self._names
             starts = [
                 row.start + (row.unknown * unknown + row.unknown_names * unnamed)
-                for row in (self._rows.words_alone, self._rows.with_meaning)
+                for row in (self._weights.words_alone, self._weights.with_meaning)
             ]
             found = self._shares[key] = _Shares(coverage / self._total, unknown, unnamed, *starts)
         return found

@@ -44,7 +44,7 @@ def _take(agent: str, event: str) -> None:
     payload = read_input(0)
     name = ""
     if event not in TRANSIENT[host] and payload.strip():
-        from smara.adapters.hosts.spool import MOST_BYTES, put
+        from smara.adapters.hosts.spool import MOST_BYTES, UNKNOWN, put
 
         try:
             path = put(
@@ -56,6 +56,10 @@ def _take(agent: str, event: str) -> None:
                 cwd=os.getcwd(),
             )
             name = os.path.basename(path)
+            if agent not in ANSWERABLE:
+                # Refusing it would break the agent that calls; the doctor says it to a person.
+                with open(os.path.join(folder, UNKNOWN), "wb") as note:
+                    note.write(agent[:80].encode("utf-8", "replace"))
             if len(payload) > MOST_BYTES:
                 # What was kept of a large output is enough to answer it, and is read sooner.
                 with open(path, "rb") as file:

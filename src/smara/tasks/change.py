@@ -161,15 +161,14 @@ class TaskChange(Change[StoredTask]):
         tasks = self.store.by_numbers(self.session, circle)
         path = [tasks[no].short_id for no in circle]
         shown = " → ".join(path if len(path) <= 12 else [*path[:6], "…", *path[-5:]])
-        one, many = (
-            "A task cannot wait for itself",
-            "These tasks would wait for each other for ever",
-        )
+        if no == depends_on_no:
+            what, hint = "A task cannot wait for itself", "Name another task."
+        else:
+            what = "These tasks would wait for each other for ever"
+            hint = "Remove one of these dependencies first, or use the type related."
         raise DependencyCycleError.with_hint(
-            f"{one if no == depends_on_no else many}: {shown}.",
-            "Name another task."
-            if no == depends_on_no
-            else "Remove one of these dependencies first, or use the type related.",
+            f"{what}: {shown}.",
+            hint,
             path=path,
             brief=f"Dependency cycle: {shown}",
         )

@@ -160,6 +160,7 @@ class TaskPage(Items[Task]):
     ``next_offset`` is ``None`` on the last page.
     """
 
+    _FIELD = "tasks"
     tasks: tuple[Task, ...]
     next_offset: int | None = None
 

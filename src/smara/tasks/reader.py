@@ -434,8 +434,8 @@ class _Forest:
 
 
 def _page(
-    found: Sequence[StoredTask], limit: int, offset: int
+    matches: Sequence[StoredTask], limit: int, offset: int
 ) -> tuple[tuple[Task, ...], int | None]:
     """Return a page of one task more than fits, and where the next one begins."""
-    tasks = tuple(stored.task for stored in found[:limit])
-    return tasks, offset + limit if len(found) > limit else None
+    tasks = tuple(stored.task for stored in matches[:limit])
+    return tasks, offset + limit if len(matches) > limit else None

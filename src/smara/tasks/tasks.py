@@ -304,7 +304,7 @@ class Tasks(TaskReader):
             task = stored.task
             if to_session is None and to_assignee is None:
                 raise invalid(
-                    "A hand-over needs somebody to hand over to",
+                    "A hand-over needs a session or an assignee",
                     "Say to_session, to_assignee, or both.",
                     "to",
                 )

@@ -190,8 +190,8 @@ def context(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     if context.session_id is None:
         raise InvalidInputError(
             "context: no session is known here, so nothing can be told of it.",
-            hint="Go on without it. Whoever runs the server can name the session, or send the "
-            "header Smara-Session.",
+            hint="Go on without it. The host can name the session when it starts the server, "
+            "or send the header Smara-Session.",
         )
     recorded = memory.memories.list(
         session_id=context.session_id, source="agent_explicit", limit=RECORDED_PER_SESSION

@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
+from smara.core.extract import shorten
 from smara.core.prompts import load_prompt
 from smara.core.startup.regex import regex
 from smara.errors import InvalidInputError
@@ -416,4 +417,4 @@ def _shown(value: object) -> str:
         text = json.dumps(value)
     except (TypeError, ValueError):
         return f"a {type(value).__name__}"
-    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+    return shorten(text, _SHOWN)

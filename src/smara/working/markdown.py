@@ -138,11 +138,11 @@ def sections(lines: Sequence[str]) -> list[MarkdownSection]:
     return result
 
 
-def fields(lines: Sequence[str], found: Sequence[MarkdownSection]) -> list[MarkdownField]:
+def fields(lines: Sequence[str], parts: Sequence[MarkdownSection]) -> list[MarkdownField]:
     """Return a page's fields with what is indented below."""
     fences = Fences()
     is_code = [fences.is_code(line) for line in lines]
-    section_at = {section.line: section for section in found}
+    section_at = {section.line: section for section in parts}
     path: tuple[str, ...] = ()
     result: list[MarkdownField] = []
     number = 0
@@ -193,7 +193,7 @@ def _indentation(line: str) -> int:
     return len(line[: len(line) - len(line.lstrip(" \t"))].expandtabs(4))
 
 
-def only(found: Sequence[NamedPart], name: str) -> NamedPart | None:
+def only(parts: Sequence[NamedPart], name: str) -> NamedPart | None:
     """Return the one of a name, or ``None``.
 
     Raises ``InvalidInputError`` when there are several.
@@ -204,7 +204,7 @@ def only(found: Sequence[NamedPart], name: str) -> NamedPart | None:
     way = _way([name])
     matching = [
         each
-        for each in found
+        for each in parts
         if any(way == _way(each.path[start:]) for start in range(len(each.path)))
     ]
     if len(matching) > 1:
@@ -332,7 +332,7 @@ def _field_lines(head: str, body: list[str], indent: str) -> list[str]:
 
 def _add_part(
     lines: list[str],
-    found: Sequence[MarkdownSection],
+    parts: Sequence[MarkdownSection],
     title: str,
     level: int,
     is_heading: bool,
@@ -342,14 +342,14 @@ def _add_part(
     end.
     """
     above, _, leaf = title.rpartition("/")
-    parent = only(found, above) if above and fold_name(leaf) and not is_heading else None
+    parent = only(parts, above) if above and fold_name(leaf) and not is_heading else None
     if parent is None:
         return _insert_lines(
             lines, len(lines), [f"{'#' * level} {title}", *_check_lines(body, level)]
         )
     head = f"- {leaf.strip()}:"
     if len(body) <= 1 and field_head(head) == head:
-        own_end = next((each.line for each in found if each.line > parent.line), len(lines))
+        own_end = next((each.line for each in parts if each.line > parent.line), len(lines))
         return _insert_lines(
             lines, min(own_end, parent.end), _field_lines(head, body, ""), is_close=True
         )

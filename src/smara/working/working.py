@@ -458,7 +458,7 @@ def _clean_reason(reason: str | None) -> str | None:
 
 def _conflict(page: WorkingMemory, expected_version: int) -> ConflictError:
     if not page.is_stored:
-        now = "nobody has written it yet"
+        now = "it has not been written yet"
     else:
         when = datetime.fromtimestamp((page.updated_at or 0) / 1000, UTC).strftime(
             "%Y-%m-%d %H:%M:%S UTC"

@@ -13,7 +13,6 @@ from smara.behavior.finalize import worded
 from smara.behavior.models import FindingVerdict, Seen, SignalFinding
 from smara.behavior.outcome import work_of
 from smara.behavior.promote import (
-    GATES,
     FindingHistory,
     Judge,
     choose,
@@ -25,7 +24,9 @@ from smara.behavior.promote import (
     trusted,
     type_of,
 )
+from smara.behavior.signals import registry
 from smara.behavior.signals.registry import draft_of
+from smara.behavior.store import data_of
 from smara.behavior.synthesis import ModuleStats, read_reply
 from smara.errors import ModelUnavailableError
 from smara.knowledge.gate import LEARNED_PER_SESSION
@@ -174,14 +175,40 @@ def test_one_agent_that_failed_fails_the_whole():
     assert work_of("build", script.edit("src/b/y.py").red().pads()).outcome == "failed"
 
 
-def test_gates_have_the_limits_of_their_types_and_an_unproven_build_that_of_a_terminal():
-    assert {type_: gate.most for type_, gate in GATES.items()} == dict(LEARNED_PER_SESSION)
-    assert gate_for("build", "tested") == (GATES["build"], "build")
-    assert gate_for("build", "unknown") == (GATES["terminal"], "terminal")
-    assert not GATES["insights"].lets("error_retry", ("error_pattern",))
-    assert GATES["spec"].lets("repeated_grep", ("module_insight",))
-    assert GATES["roadmap"].lets("commit", ("decision",))
-    assert not GATES["changelog"].lets("commit", ("decision",))
+def test_an_unproven_build_has_the_limits_of_a_terminal():
+    assert gate_for("build", "tested") == "build"
+    assert gate_for("build", "unknown") == gate_for("roadmap", "failed") == "terminal"
+    assert gate_for("insights", "unknown") == "insights"
+
+
+def test_every_type_of_session_teaches_what_it_taught():
+    taught = {
+        type_: kinds(lambda signal, t=type_: t in signal.learned_in)
+        for type_ in LEARNED_PER_SESSION
+    }
+    assert taught.pop("build") == kinds(lambda signal: True)
+    assert taught == {
+        "insights": {"co_access", "self_correction", "repeated_grep", "e2e"},
+        "roadmap": {"commit"},
+        "terminal": {"error_retry", "tool_sequence", "e2e", "parallel_conflict"},
+        "changelog": set(),
+        "spec": {"file_access", "external_reference", "self_correction", "repeated_grep"},
+        "pr_review": {"error_retry", "self_correction", "qa_report"},
+    }
+
+
+def test_every_memory_has_the_taint_of_what_it_quotes():
+    assert kinds(lambda signal: "tool" in signal.taint) == {
+        "error_retry", "backtrack", "dead_end", "qa_report", "e2e",
+    }  # fmt: skip
+    assert kinds(lambda signal: not signal.taint <= {"tool"}) == {"e2e", "external_reference"}
+    assert kinds(lambda signal: signal.quotes == ("agent",)) == {
+        "commit", "self_correction", "tool_sequence",
+    }  # fmt: skip
+
+
+def kinds(holds) -> set[str]:
+    return {kind for kind, module in registry._BY_KIND.items() if holds(module.SIGNAL)}
 
 
 def failing() -> SignalFinding:
@@ -196,9 +223,8 @@ def judged(
     type_: str = "build",
     memory_id=None,
 ):
-    gate, _ = gate_for(type_, outcome)
     known = FindingHistory(Seen(sessions, (finding.data,) * sessions), memory_id)
-    return Judge(outcome, gate, type_, pads=[], history=lambda _: known).judge(finding)
+    return Judge(outcome, type_, pads=[], history=lambda _: known).judge(finding)
 
 
 def test_each_step_says_why_it_stopped_a_finding():
@@ -214,6 +240,14 @@ def test_each_step_says_why_it_stopped_a_finding():
     unresolved = Script().fail("make x", "Error: could not find y").findings("error_retry")[0]
     assert judged(unresolved).why == "its evidence says too little"
     assert "nor does it show it itself" in judged(unresolved, outcome="unknown").why
+
+
+def test_every_short_name_of_an_older_finding_is_read_as_a_word():
+    old = '{"a": "x.py", "b": "y.py", "q": "no", "cmd": "make", "lang": "en", "env": true, "n": 1}'
+    assert data_of(old) == {
+        "first": "x.py", "second": "y.py", "quote": "no", "command": "make", "language": "en",
+        "is_environment": True, "n": 1,
+    }  # fmt: skip
 
 
 def test_what_does_not_fit_into_the_time_is_not_looked_at():
@@ -423,11 +457,12 @@ def test_what_a_browser_shows_in_two_sessions_is_classed_by_rule(error, kind):
     finding = only(script, "e2e")
     assert draft_of(finding, Seen(1, (finding.data,))) is None
     made = draft_of(finding, Seen(2, (finding.data, finding.data)))
-    assert (made.type, made.data["observation_type"], made.source, made.taint) == (
+    taint = taint_of(finding, made, pads=[])
+    assert (made.type, made.data["observation_type"], made.source, taint) == (
         "e2e_observation",
         kind,
         "mcp_auto",
-        ("mcp",),
+        ("mcp", "tool"),
     )
 
 
@@ -522,10 +557,12 @@ def test_a_model_may_say_of_which_class_it_is_what_was_seen_in_the_running_progr
 
 
 def test_two_sentences_about_one_failure_are_one_dead_end():
-    failure = {"cmd": "make integration", "line": "connection refused"}
+    failure = {"command": "make integration", "line": "connection refused"}
     one = SignalFinding("dead_end", "k1", "This will not work here", step=3, data=failure)
     other = SignalFinding("dead_end", "k2", "So mocks are a dead end", step=4, data=failure)
-    apart = SignalFinding("dead_end", "k3", "Nor can the cache", step=5, data={"cmd": "make cache"})
+    apart = SignalFinding(
+        "dead_end", "k3", "Nor can the cache", step=5, data={"command": "make cache"}
+    )
     assert [each.key for each in merge([one, other, apart])] == ["k1", "k3"]
 
 

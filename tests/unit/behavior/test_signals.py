@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smara.behavior.models import Seen, SignalFinding
+from smara.behavior.promote import taint_of
 from smara.behavior.signals.registry import SIGNALS, draft_of, signal_of
 from tests.agent_events import Script, seen_again
 
@@ -416,7 +417,7 @@ def test_a_hook_that_refused_a_commit_is_learned_with_the_command_that_satisfied
     script.fail("git add lib/a.ex && git commit -m 'feat: x'", "** (Mix) mix format failed")
     script.run("mix format").run("git add -A && git commit -m 'feat: x'", "[main 1a2b3c4] feat: x")
     finding = only(script, "error_retry")
-    assert (finding.data["cmd"], finding.data["how"], finding.data["fix"]) == (
+    assert (finding.data["command"], finding.data["how"], finding.data["fix"]) == (
         "git commit", "first", "mix format",
     )  # fmt: skip
 
@@ -427,7 +428,7 @@ def test_tests_that_cannot_be_imported_are_an_error_and_not_red():
     assert script.pads()[0].facts.last_test_ok is None
     script.run("pip install redis").run("pytest -q", "3 passed in 0.1s")
     finding = only(script, "error_retry")
-    assert (finding.data["cmd"], finding.data["fix"]) == ("pytest -q", "pip install redis")
+    assert (finding.data["command"], finding.data["fix"]) == ("pytest -q", "pip install redis")
 
 
 def test_a_file_that_was_opened_by_mistake_was_not_read_for_the_module():
@@ -629,11 +630,10 @@ def test_a_page_that_a_module_needs_is_named_and_always_from_outside():
     script = (
         Script().edit("src/pay/card.py").tool("WebFetch", "text", url="https://pay.example/docs#x")
     )
-    made = draft_of(
-        only(script, "external_reference"), seen_again(only(script, "external_reference"), 3)
-    )
+    finding = only(script, "external_reference")
+    made = draft_of(finding, seen_again(finding, 3))
     assert made.content == "Work on `pay` consulted https://pay.example/docs in 3 sessions."
-    assert made.taint == ("web",)
+    assert taint_of(finding, made, pads=[]) == ("web",)
 
 
 # 11 glob ignored

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import smara
+from smara.codegraph.git import GitFiles
 from smara.codegraph.queries import CodeQueries
 from smara.errors import BadReplyError, InvalidInputError, NotFoundError
 from tests.unit.codegraph.shop import write_shop
@@ -223,3 +226,19 @@ def test_memories_are_linked_to_the_code_they_speak_of(tmp_path, shop, monkeypat
         (link,) = memory.code_knowledge.about([node])
         assert (link.kind, link.type, link.path) == ("documents", "decision", "shop/prices.py")
         assert memory.code_knowledge.about(memory.code.asking(shop).resolve("shop/cli.py")) == []
+
+
+def test_a_graph_goes_with_its_last_user(ask, shop):
+    """No circle holds it, since large graphs would wait for the collector of circles."""
+    questions = CodeQueries(ask.lookup, str(shop), ask._counter)
+    past = GitFiles(str(shop))
+    assert questions.map().text
+    assert questions.find("shop/store.py")
+    past.commit("abcdef")
+    gc.disable()
+    try:
+        gone = [weakref.ref(each) for each in (questions.graph(), questions._loaded, past)]
+        del questions, past
+        assert [each() for each in gone] == [None, None, None]
+    finally:
+        gc.enable()

@@ -99,7 +99,7 @@ def test_where_twins_were_not_looked_up_a_single_place_is_believed_and_several_b
 
 def test_the_same_name_at_a_new_place_has_drifted_and_been_carried():
     found = verdict_of(named=[place("b.py", hash_=OTHER, sketch=b"abcx")])
-    assert (found.verdict, found.now, found.told) == (
+    assert (found.verdict, found.now, found.summary) == (
         "drifted",
         "b.py:C.f",
         "a.py:C.f, now b.py:C.f, has changed since: 40 % of it differs",

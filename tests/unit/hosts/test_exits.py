@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from smara.adapters.hosts import reply
 from smara.adapters.hosts.exit_codes import failure_at_hand, with_exits
 from smara.adapters.hosts.normalize import events_of
+from smara.core import host_table
 from smara.core.events import HostEvent
 
 WROTE = "ModuleNotFoundError: No module named shop\n"
@@ -74,6 +76,22 @@ def event(path: str, call_id: str = "call_1", output: str = WROTE, tool: str = "
     return events_of("codex", "PostToolUse", json.dumps(payload).encode(), at_ms=1_793_000_000_000)[
         0
     ]
+
+
+def test_a_host_reads_its_own_record_of_exit_codes(tmp_path, monkeypatch):
+    """Another host than Codex that tells its hooks none, with a transcript of its own form."""
+    monkeypatch.setitem(host_table.EXIT_CODES, "quill", f"{__name__}:quill_codes")
+    path = tmp_path / "quill.log"
+    path.write_text("call_1 3")
+    told = replace(event(str(path)), agent="quill")
+    assert [each.kind for each in with_exits([told])] == ["tool_fail"]
+    payload = {"transcript_path": str(path), "tool_use_id": "call_1"}
+    assert failure_at_hand("quill", payload, "") == "Exit code 3"
+
+
+def quill_codes(path, calls, most):
+    call, code = Path(path).read_text().split()
+    return {call: int(code)} if call in calls else {}
 
 
 @pytest.mark.parametrize(
@@ -188,6 +206,6 @@ def test_a_hook_knows_of_the_failure_it_is_called_for(tmp_path):
         "tool_use_id": "call_1",
     }
     assert reply.call_of("codex", "PostToolUse", told) == ("Bash", {"command": "make"}, WROTE)
-    assert failure_at_hand({**told, "transcript_path": None}, WROTE) is None
+    assert failure_at_hand("codex", {**told, "transcript_path": None}, WROTE) is None
     unmarked = {name: value for name, value in told.items() if name != "turn_id"}
     assert reply.call_of("claude", "PostToolUse", unmarked)[2] is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -84,13 +85,65 @@ def test_weight_of_meaning_in_the_table_moves_the_score_of_each_source(memory, s
 
 
 def test_formulas_of_bm25_stand_in_one_file():
-    formula = re.compile(r"math\.log\(\s*1\s*\+|\b_?[kK]1?\b\s*\+\s*1\b|\b_?K1\b|frequency \+ 0\.5")
+    formula = re.compile(
+        r"math\.log\(\s*1\s*\+|math\.log\([^\n]*\+ 0\.5|\b_?[kK]1?\b\s*\+\s*1\b|\b_?K1\b"
+        r"|frequency \+ 0\.5"
+    )
     found = {
         str(path.relative_to(SOURCE))
         for path in SOURCE.rglob("*.py")
         if formula.search(path.read_text(encoding="utf-8"))
     }
-    assert found == {"search/bm25.py"}
+    # What recalls a decision lies below the search, and its rarity is another one: how often
+    # English has a word counts with how often the project has it.
+    assert found == {"search/bm25.py", "decisions/recall.py"}
+
+
+# Fractions that decide no order by themselves.
+NO_WEIGHTS = {
+    "fuse._LEAST": "above nothing",
+    "fuse._LEAST_PART": "what is explained",
+    "messages._KEPT_SECONDS": "a time",
+    "search.IMAGINE_SECONDS": "a time",
+    "pack._LONGEST_ENTRY_SHARE": "a size",
+    "ranker._FEWEST_ANSWERS": "a look, with the tables of ranker.json",
+    "ranker._BRIEF": "a look",
+    "ranker._LENGTHY": "a look",
+    "relevance._USUAL_COSINE": "measured, of the calibrated embedder",
+    "relevance._USUAL_DEVIATION": "measured, of the calibrated embedder",
+}
+
+
+def fractions(text: str) -> set[str]:
+    """The constants of a module that hold a fraction, alone or beside others."""
+    return {
+        name.id
+        for node in ast.parse(text).body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        for name in (target.elts if isinstance(target, ast.Tuple) else [target])
+        for value in (node.value.elts if isinstance(node.value, ast.Tuple) else [node.value])
+        if isinstance(name, ast.Name)
+        and any(
+            isinstance(each, ast.Constant) and isinstance(each.value, float)
+            for each in ast.walk(value)
+        )
+        and not isinstance(value, ast.Call)
+    }
+
+
+def test_every_weight_stands_in_the_table():
+    stray = {
+        f"{path.stem}.{name}"
+        for path in (SOURCE / "search").glob("*.py")
+        if path.stem != "weights"
+        for name in fractions(path.read_text(encoding="utf-8"))
+    }
+    assert stray == set(NO_WEIGHTS)
+
+
+def test_the_reader_of_fractions_sees_them():
+    assert fractions("A = 0.5\nB, C = 1, 2 / 3.0\nD = 4") == {"A", "B", "C"}
 
 
 def test_weights_cannot_be_changed_in_place():

@@ -17,6 +17,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any, NamedTuple
 
 from smara.adapters.lines import given, list_in, mapping_in, milliseconds, text_in
+from smara.core.extract import one_line, shorten
 from smara.core.ids import key_of
 from smara.core.scope import is_id
 from smara.core.startup.regex import re, regex
@@ -133,9 +134,7 @@ def take(record: Record) -> NewTask:
     status = STATUSES.get(text_in(record.get("status")), "open" if closed_at is None else "closed")
     is_closed = status == "closed"
     reason, summary = _outcome(record)
-    title = " ".join(text_in(record.get("title")).split()) or str(record["id"])
-    if len(title) > MAX_TITLE_LENGTH:
-        title = title[: MAX_TITLE_LENGTH - 1].rstrip() + "…"
+    title = one_line(text_in(record.get("title"))) or str(record["id"])
     priority, type_ = record.get("priority"), record.get("issue_type")
     if not isinstance(priority, int) or isinstance(priority, bool):
         priority = DEFAULT_PRIORITY
@@ -144,7 +143,7 @@ def take(record: Record) -> NewTask:
     }
     return NewTask(
         short_id=record["id"],
-        title=title,
+        title=shorten(title, MAX_TITLE_LENGTH),
         description=fold(record)[:MAX_DESCRIPTION_LENGTH],
         status=status,
         priority=min(4, max(0, priority)),

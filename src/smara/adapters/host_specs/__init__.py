@@ -6,10 +6,11 @@ the instruction files are read. A new file is a new host; nothing else lists the
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pkgutil import iter_modules
 
-from smara.adapters.host import Hooks, Host, Transcripts
+from smara.adapters.host import Here, Hooks, Host, NotesFolder, Transcripts
 from smara.adapters.host_specs.generic import GENERIC, INSTRUCTION_HOSTS, SHARED
 
 _NAMES = sorted(module.name for module in iter_modules(__path__) if module.name != "generic")
@@ -23,10 +24,18 @@ HOOKS: dict[str, Hooks] = {host.name: host.hooks for host in HOSTS if host.hooks
 TRANSCRIPTS: dict[str, Transcripts] = {
     host.transcripts.format: host.transcripts for host in HOSTS if host.transcripts is not None
 }
+# The notes of every host that keeps some by itself.
+NOTES: dict[str, Callable[[Here], Iterator[NotesFolder]]] = {
+    host.name: host.notes for host in HOSTS if host.notes is not None
+}
 
 
 def host_named(name: str) -> Host:
-    """Return the host of a name; `GENERIC` for an unknown one."""
+    """Return the host of a name; `GENERIC` for an unknown one.
+
+    Recorded events may name an agent that this release does not know. A name that a person types is
+    checked where it is read: `smara setup` refuses an unknown one, the doctor names it in a hook.
+    """
     return _BY_NAME.get(name, GENERIC)
 
 

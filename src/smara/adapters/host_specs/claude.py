@@ -18,6 +18,7 @@ from smara.adapters.host import (
     Hooks,
     Host,
     Instructions,
+    NotesFolder,
     Reach,
     Setup,
     SetupTarget,
@@ -31,6 +32,8 @@ from smara.adapters.host import (
 from smara.adapters.jsonc import read_object
 from smara.adapters.lines import mapping_in, text_in
 from smara.core.events import Kind
+from smara.core.git import find_repository
+from smara.core.startup.regex import re
 
 # The names that other hosts use, too.
 EVENTS: dict[str, Kind] = {
@@ -42,6 +45,7 @@ EVENTS: dict[str, Kind] = {
     "FileChanged": "file_changed", "InstructionsLoaded": "instructions",
 }  # fmt: skip
 HOME = HomeFolder("CLAUDE_CONFIG_DIR", ".claude")
+_LONGEST_SLUG = 200
 _EDITS = "Bash|Edit|Write|MultiEdit|NotebookEdit"
 _RECORD_KEYS = {
     "parentUuid", "isSidechain", "leafUuid", "isSnapshotUpdate", "toolUseID", "customTitle",
@@ -148,6 +152,33 @@ def _injection(record: Mapping[str, Any]) -> str:
     return ""
 
 
+def slug(root: str) -> str:
+    """Return the name that Claude gives to the folder of a project.
+
+    >>> slug("/home/me/my_app.v2")
+    '-home-me-my-app-v2'
+    """
+    return re.sub(r"[^A-Za-z0-9]", "-", root)[:_LONGEST_SLUG]
+
+
+def _find_notes(here: Here) -> Iterator[NotesFolder]:
+    home = Path(HOME.path)
+    # The folders that settings name instead, if they do.
+    named = (
+        text_in(read_object(os.path.join(settings, name)).get("autoMemoryDirectory"))
+        for settings in (os.path.join(here.root, ".claude"), home)
+        for name in ("settings.local.json", "settings.json")
+    )
+    folders = [Path(os.path.expanduser(place)) for place in named if place.startswith(("/", "~/"))]
+    roots = [here.root]
+    repository = find_repository(here.root)
+    if repository is not None and os.path.basename(repository.common_dir) == ".git":
+        # Claude keeps the notes of all worktrees under the first working folder.
+        roots.append(os.path.dirname(repository.common_dir))
+    folders += [home / "projects" / slug(root) / "memory" for root in roots]
+    yield from (NotesFolder.of(folder, "head") for folder in dict.fromkeys(folders))
+
+
 HOST = Host(
     name="claude",
     title="Claude Code",
@@ -194,4 +225,5 @@ HOST = Host(
         at_home=("CLAUDE.md",),
         folder=".claude",
     ),
+    notes=_find_notes,
 )

@@ -19,6 +19,7 @@ from smara.adapters.host import (
     Hooks,
     Host,
     Instructions,
+    NotesFolder,
     Reach,
     Setup,
     SetupTarget,
@@ -142,6 +143,15 @@ def _injection(record: Mapping[str, Any]) -> str:
     return ""
 
 
+def _find_notes(here: Here) -> Iterator[NotesFolder]:
+    home = Path(HOME.path) / "memories"
+    # The summary and the raw notes say the same in other words; recaps of sessions are what
+    # MEMORY.md is made from.
+    handbook = NotesFolder.of(home, "handbook", "MEMORY.md")
+    notes = NotesFolder.of(home / "extensions" / "ad_hoc" / "notes")
+    yield from (handbook, notes._replace(place=handbook.place))
+
+
 HOST = Host(
     name="codex",
     title="Codex",
@@ -158,7 +168,7 @@ HOST = Host(
         has_background=True,
         most_characters=9_500,  # about 2,500 tokens
         mark="turn_id",
-        has_exit_codes=False,
+        exit_codes="smara.adapters.hosts.exit_codes:rollout_codes",
     ),
     setup=Setup(
         targets=_targets,
@@ -183,4 +193,5 @@ HOST = Host(
     instructions=Instructions(
         at_start=("AGENTS.override.md", "AGENTS.md"), at_home=("AGENTS.md",), folder=".codex"
     ),
+    notes=_find_notes,
 )

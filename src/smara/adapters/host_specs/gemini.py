@@ -18,11 +18,13 @@ from smara.adapters.host import (
     Hooks,
     Host,
     Instructions,
+    NotesFolder,
     Reach,
     Setup,
     SetupTarget,
     TranscriptFile,
     Transcripts,
+    glob_sorted,
     hook_line,
     mcp_entry,
     walk,
@@ -90,6 +92,17 @@ def _injection(record: Mapping[str, Any]) -> str:
     return as_said("\n".join(_INJECTION.findall(words)))
 
 
+def _find_notes(here: Here) -> Iterator[NotesFolder]:
+    from smara.adapters.readers.gemini import project_root_of
+
+    home = Path(HOME.path)
+    candidates = here.candidates()
+    for folder in filter(Path.is_dir, glob_sorted(home / "tmp", "*/memory")):
+        if here.has(project_root_of(folder / "MEMORY.md", candidates)):
+            yield NotesFolder.of(folder, "head")
+    yield NotesFolder.of(home, "additions", "GEMINI.md")._replace(is_whole=False)
+
+
 HOST = Host(
     name="gemini",
     title="Gemini CLI",
@@ -130,4 +143,5 @@ HOST = Host(
         at_home=("GEMINI.md",),
         folder=".gemini",
     ),
+    notes=_find_notes,
 )

@@ -1,8 +1,18 @@
 """Describe Goose, whose own command adds servers."""
 
-from smara.adapters.host import HomeFolder, Host, Instructions, Setup
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from smara.adapters.host import Here, HomeFolder, Host, Instructions, NotesFolder, Setup
 
 HOME = HomeFolder("XDG_CONFIG_HOME", ".config", "goose")
+
+
+def _find_notes(here: Here) -> Iterator[NotesFolder]:
+    yield NotesFolder.of(Path(here.root, ".goose", "memory"), pattern="*.txt")
+
 
 HOST = Host(
     name="goose",
@@ -16,4 +26,5 @@ HOST = Host(
         'goose session --with-extension "smara mcp"',
     ),
     instructions=Instructions(patterns=(".goosehints",)),
+    notes=_find_notes,
 )

@@ -150,13 +150,13 @@ def write(
     }
     try:
         make_private(os.path.join(folder, FOLDER))
-        for agent, said in words.items():
+        for agent, brief in words.items():
             stamped = {
-                "files": _stamps(said["files"]),
-                "cited": _stamps(said["cited"]),
-                "tools": [{**each, "cited": _stamps(each["cited"])} for each in said["tools"]],
+                "files": _stamps(brief["files"]),
+                "cited": _stamps(brief["cited"]),
+                "tools": [{**each, "cited": _stamps(each["cited"])} for each in brief["tools"]],
             }
-            texts = {**said, **stamped, "made_at": made_at}
+            texts = {**brief, **stamped, "made_at": made_at}
             _put(path_of(folder, root, agent), json.dumps(texts, separators=(",", ":")))
         _put(path_of(folder, root), json.dumps(head, separators=(",", ":")))
     except OSError:
@@ -195,7 +195,7 @@ def stamp_of(store: str) -> list[int] | None:
         log = os.stat(store + "-wal")
     except OSError:
         return [main.st_mtime_ns, main.st_size, 0, 0]
-    # An empty log says only that somebody has the store open.
+    # An empty log says only that a process has the store open.
     return [main.st_mtime_ns, main.st_size, log.st_mtime_ns if log.st_size else 0, log.st_size]
 
 

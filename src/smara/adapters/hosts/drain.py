@@ -221,7 +221,7 @@ def _divide(
         if (file.project, cwd) not in projects:
             projects[file.project, cwd] = project_of(memory, file.project, cwd)
         project = projects[file.project, cwd]
-        if project is None:  # nobody has asked for this folder to be remembered
+        if project is None:  # this folder was not asked to be remembered
             with suppress(OSError):
                 os.unlink(file.path)
             continue

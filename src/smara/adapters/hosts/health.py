@@ -18,10 +18,11 @@ from smara.adapters.host import is_own_hook
 from smara.adapters.host_specs import host_named
 from smara.adapters.hosts import brief
 from smara.adapters.hosts.setup import FoundHost, SetupJournal, find_hosts, program, targets_of
-from smara.adapters.hosts.spool import ASIDE, MOST_FILES, names
+from smara.adapters.hosts.spool import ASIDE, MOST_FILES, UNKNOWN, names
 from smara.adapters.jsonc import read_object
 from smara.adapters.lines import list_in, mapping_in
 from smara.config import Settings, store_exists
+from smara.core.host_table import AGENTS
 from smara.core.startup.regex import regex
 from smara.doctor import Finding
 from smara.errors import SmaraError
@@ -99,7 +100,7 @@ def _host_findings(
         yield Finding(
             check,
             "warning",
-            "It is set up in this repository and for all: every event is told twice.",
+            "It is set up in this repository and for the user: every event arrives twice.",
             advice=f"Run `smara setup {host.agent} --remove`, or the same with --global.",
         )
     repeated = sum(each.repeat_count for each in heard)
@@ -108,7 +109,7 @@ def _host_findings(
         yield Finding(
             check,
             "warning",
-            f"{repeated:,} of {events:,} events were told twice; another registration calls us "
+            f"{repeated:,} of {events:,} events arrived twice; another registration calls Smara, "
             "too.",
             advice="Look for a plug-in beside the settings, or another agent that reads the same "
             "file.",
@@ -118,7 +119,7 @@ def _host_findings(
         yield Finding(
             check,
             "warning",
-            "The plug-in and the settings both call us: every event is told twice.",
+            "The plug-in and the settings both call Smara: every event arrives twice.",
             advice=f"Run `smara setup {host.agent} --remove`, or take the plug-in away with "
             "/plugin.",
         )
@@ -154,8 +155,8 @@ def _heard_finding(
         return Finding(
             check,
             "warning",
-            f"{host.name} is set up, and no event of it has been taken in yet.",
-            advice="Say something to it and look again; `smara hook drain` takes in what waits.",
+            f"{host.name} is set up, but none of its events has arrived yet.",
+            advice="Say something to it and look again; `smara hook drain` ingests what waits.",
         )
     last = max(heard, key=lambda each: each.last_at)
     text = (
@@ -275,6 +276,18 @@ def _spool_findings(spool: str, now_ms: int) -> Iterator[Finding]:
             f"{aside:,} events could not be read.",
             advice=f"They lie in {spool}/{ASIDE}.",
         )
+    with suppress(OSError):
+        path = os.path.join(spool, UNKNOWN)
+        if now_ms - os.stat(path).st_mtime * 1_000 < SILENT_HOST_MS:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                name = file.read()
+            yield Finding(
+                "hooks",
+                "warning",
+                f"A hook calls `smara hook {name}`, and no host is called so: its events are kept "
+                f"as those of another agent. Known are: {', '.join(AGENTS)}.",
+                advice="Correct the name where the hook is registered.",
+            )
     oldest = int(waiting[0].partition("-")[0]) // 1_000_000 if waiting else now_ms
     if now_ms - oldest > OLD_EVENT_MS:
         text = f"{len(waiting):,} events wait, the oldest for {_age(now_ms - oldest)}."

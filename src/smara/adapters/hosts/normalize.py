@@ -187,11 +187,11 @@ def _key(made: HostEvent, payload: Mapping[str, Any], fields: Fields) -> str:
         made.kind in _TOOL_KINDS
     ):  # one that has no id of its own; the same call may be made again at once
         at = milliseconds(payload.get("timestamp"))
-        told: Any = [made.tool, made.tool_input, made.tool_output, made.subagent_id, at]
+        body: Any = [made.tool, made.tool_input, made.tool_output, made.subagent_id, at]
     else:
-        told = [made.source, made.prompt, made.text, made.error, made.subagent_id, made.tool_input]
+        body = [made.source, made.prompt, made.text, made.error, made.subagent_id, made.tool_input]
     once = [payload[name] for name in fields.once if payload.get(name)]
-    content = json.dumps([told, once], sort_keys=True, default=str).encode("utf-8", "surrogatepass")
+    content = json.dumps([body, once], sort_keys=True, default=str).encode("utf-8", "surrogatepass")
     key = event_key(made.session_id, _once(made.kind), content)
     return key if once else f"{key}~{made.at_ms}"
 

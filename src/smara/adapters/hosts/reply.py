@@ -33,6 +33,7 @@ from smara.core.files import read_regular
 from smara.core.host_table import (
     BEFORE,
     COMPACTIONS,
+    EXIT_CODES,
     FAILURES,
     FIELDS,
     PAYLOAD_MARKS,
@@ -40,7 +41,6 @@ from smara.core.host_table import (
     SOURCES,
     STARTS,
     SUBAGENT_STARTS,
-    WITHOUT_EXIT_CODES,
 )
 from smara.core.memory_block import CLOSING, OPENING, cites_thread, tokens_of
 from smara.core.tool_names import is_whole, tool_arguments, tool_name
@@ -349,7 +349,7 @@ def _about_tool(
         each
         for each in words["tools"]
         if each["point"] in points
-        and not names_of(each["told"]) <= _known(each["told"], record)
+        and not names_of(each["told"]) <= _names_heard(each["told"], record)
         and _fits(each, tool, given, error=error or "", root=head["root"], cwd=folder_of(payload))
     ]
     if new and not (head["store"] and all(brief.are_same(each["cited"]) for each in new)):
@@ -371,7 +371,7 @@ def _about_tool(
     return chosen[:_MOST_AT_ONCE]
 
 
-def _known(injection: Mapping[str, Any], record: SessionLog) -> set[str]:
+def _names_heard(injection: Mapping[str, Any], record: SessionLog) -> set[str]:
     """Return the names of what a session was told, or has heard from the person itself."""
     lines = injection["text"].splitlines()[1:-1]
     return record.names | {
@@ -383,7 +383,7 @@ def _known(injection: Mapping[str, Any], record: SessionLog) -> set[str]:
 
 def _shortened(injection: Mapping[str, Any], record: SessionLog) -> dict[str, Any]:
     """Return an injection without the lines that a session knows; whole if it knows none."""
-    lines, names = injection["text"].splitlines(), _known(injection, record)
+    lines, names = injection["text"].splitlines(), _names_heard(injection, record)
     pairs = list(zip(injection["items"], lines[1:-1], strict=False))
     new = [pair for pair in pairs if name_of(pair[0]) not in names]
     if len(lines) != len(injection["items"]) + 2 or len(new) == len(pairs):
@@ -447,7 +447,7 @@ def _fits(
     )
 
 
-def is_file(path: str, known: str, root: str, cwd: str) -> bool:
+def is_file(path: str, target: str, root: str, cwd: str) -> bool:
     """Return True if a host's path is this file of the repository."""
     given = path.replace("\\", "/")
     whole = (
@@ -456,10 +456,10 @@ def is_file(path: str, known: str, root: str, cwd: str) -> bool:
         else os.path.join(cwd, given).replace("\\", "/")
     )
     whole, root = os.path.normpath(whole).replace("\\", "/"), root.replace("\\", "/").rstrip("/")
-    known = known.replace("\\", "/")
+    target = target.replace("\\", "/")
     if whole.startswith(root + "/"):
-        return whole[len(root) + 1 :] == known
-    return whole.endswith("/" + known)  # the same folder under another name, as links make it
+        return whole[len(root) + 1 :] == target
+    return whole.endswith("/" + target)  # the same folder under another name, as links make it
 
 
 def _stands(head: Mapping[str, Any], injection: Mapping[str, Any] | None = None) -> bool:
@@ -514,10 +514,10 @@ def call_of(
 
     output = next((payload[name] for name in FIELDS["tool_output"] if payload.get(name)), None)
     error = failure_of(payload, output, tool)
-    if error is None and tool == "Bash" and runner_of(agent, payload) in WITHOUT_EXIT_CODES:
+    if error is None and tool == "Bash" and (runner := runner_of(agent, payload)) in EXIT_CODES:
         from smara.adapters.hosts.exit_codes import failure_at_hand
 
-        error = failure_at_hand(payload, text_of(output))
+        error = failure_at_hand(runner, payload, text_of(output))
     return tool, arguments, error
 
 

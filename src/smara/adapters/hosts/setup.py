@@ -76,16 +76,14 @@ class SetupJournal:
         """Return the entry of a file; ``None`` if missing or damaged."""
         try:
             with open(self._place(path), "rb") as file:
-                told = json.loads(file.read())
+                row = json.loads(file.read())
             before = (
-                None if told["before"] is None else base64.b64decode(told["before"], validate=True)
+                None if row["before"] is None else base64.b64decode(row["before"], validate=True)
             )
-            if told["path"] != path or (
-                before is not None and hash_of(before) != told["beforeHash"]
-            ):
+            if row["path"] != path or (before is not None and hash_of(before) != row["beforeHash"]):
                 return None
             return JournalEntry(
-                path, before, told["writtenHash"], made_folders=tuple(told["madeFolders"])
+                path, before, row["writtenHash"], made_folders=tuple(row["madeFolders"])
             )
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -93,14 +91,14 @@ class SetupJournal:
     def put(self, entry: JournalEntry) -> None:
         """Store an entry on disk before its file is touched."""
         make_private(str(self.folder))
-        told = {
+        row = {
             "path": entry.path,
             "before": None if entry.before is None else base64.b64encode(entry.before).decode(),
             "beforeHash": None if entry.before is None else hash_of(entry.before),
             "writtenHash": entry.written_hash,
             "madeFolders": list(entry.made_folders),
         }
-        write_whole(self._place(entry.path), json.dumps(told).encode(), 0o600)
+        write_whole(self._place(entry.path), json.dumps(row).encode(), 0o600)
 
     def forget(self, path: str) -> None:
         """Drop an entry."""
@@ -185,7 +183,7 @@ def plan(targets: Sequence[SetupTarget], journal: SetupJournal) -> list[SetupCha
         base = _base(target, before, journal)
         text = _decode(base or b"", target.path)
         after = before
-        if target.is_former:  # an entry that we did not write is somebody's own
+        if target.is_former:  # an entry that we did not write is the user's own
             after = base if journal.find(target.path) is not None else before
         elif not (target.changes_itself and before is not None and _has_ours(target, before)):
             if target.form == "own":
@@ -221,11 +219,13 @@ def refuse_tracked(changes: Sequence[SetupChange], root: str, agent: str) -> Non
 
 def undo_plan(targets: Sequence[SetupTarget], journal: SetupJournal) -> list[SetupChange]:
     """Plan the removal of everything that is ours."""
-    return [
-        SetupChange(target.path, before, base := _base(target, before, journal), base=base)
-        for target in targets
-        if (before := _read(target.path)) is not None
-    ]
+    plan = []
+    for target in targets:
+        before = _read(target.path)
+        if before is not None:
+            base = _base(target, before, journal)
+            plan.append(SetupChange(target.path, before, base, base=base))
+    return plan
 
 
 def apply(changes: Sequence[SetupChange], journal: SetupJournal) -> int:
@@ -243,8 +243,8 @@ def apply(changes: Sequence[SetupChange], journal: SetupJournal) -> int:
         while folder and not os.path.isdir(folder):
             made.append(folder)
             folder = os.path.dirname(folder)
-        known = journal.find(change.path)
-        folders = tuple(dict.fromkeys((*made, *(known.made_folders if known else ()))))
+        entry = journal.find(change.path)
+        folders = tuple(dict.fromkeys((*made, *(entry.made_folders if entry else ()))))
         journal.put(
             JournalEntry(change.path, change.base, hash_of(change.after), made_folders=folders)
         )
@@ -269,7 +269,7 @@ def undo(changes: Sequence[SetupChange], journal: SetupJournal) -> int:
                 write_whole(change.path, change.after)
         journal.forget(change.path)
     for folder in sorted(made, key=len, reverse=True):
-        with suppress(OSError):  # somebody has put something there
+        with suppress(OSError):  # another program has put something there
             os.rmdir(folder)
     return sum(change.is_needed for change in changes)
 

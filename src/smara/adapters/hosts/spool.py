@@ -16,6 +16,8 @@ FORMAT = b"smara1"
 ENDING = ".event"
 ASIDE = "unreadable"
 """The folder of files that cannot be taken in."""
+UNKNOWN = "unknown"
+"""The file with the name in a hook's command that no host has."""
 MOST_BYTES = 1 << 20
 """A payload longer than this is shortened, value by value, before it is written."""
 MOST_FILES = 20_000

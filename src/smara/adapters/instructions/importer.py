@@ -31,7 +31,7 @@ from smara.secrets import redact
 
 # What became of a statement or of its memory. *moved*: the same words at other lines; *verified*:
 # now vouched for; *put aside*: a person rejected or forgot it; *removed* and *stale*: no file says
-# it any more, and nobody or a person had confirmed it; *known*: another memory says it already.
+# it any more, and at most a person had confirmed it; *known*: another memory says it already.
 Outcome = Literal[
     "added",
     "changed",

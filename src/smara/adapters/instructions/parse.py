@@ -379,9 +379,9 @@ class _MarkdownReader:
 
     def _html(self, node: SyntaxTreeNode) -> None:
         """A block of HTML: what is hidden in comments is left out, words between tags are read."""
-        # A comment is not shown to whoever reads the page: nothing that nobody sees becomes a
+        # A comment is not shown to a reader of the page: nothing that no reader sees becomes a
         # memory.
-        shown = _TAG.sub(" ", _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), node.content))
+        shown = _TAG.sub(" ", _COMMENT.sub(lambda match: "\n" * match[0].count("\n"), node.content))
         if not shown.strip():
             reason = "a comment" if "<!--" in node.content else "markup"
             self.left_out.append(

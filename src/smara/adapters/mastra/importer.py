@@ -191,8 +191,10 @@ class _MastraImport:
 
     def _flush(self, batch: Sequence[MessageRow]) -> None:
         thread_id, resource_id = batch[0].thread_id, batch[0].resource_id
-        new = NewThread(thread_id, resource_id, metadata={"importedFrom": "mastra"})
-        thread = self._threads.get(thread_id, ThreadRow(new, None)).thread
+        if thread_id in self._threads:
+            thread = self._threads[thread_id].thread
+        else:
+            thread = NewThread(thread_id, resource_id, metadata={"importedFrom": "mastra"})
         thread = replace(thread, resource_id=thread.resource_id or resource_id or self._resource_id)
         self._seen.add(thread_id)
         if self._sizes[0] != thread_id:

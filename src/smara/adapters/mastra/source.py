@@ -87,9 +87,13 @@ class MastraSource:
         join, order = "", f'm."{thread}", m."{at}", m.{self._tie_break}'
         if THREADS in self.tables:
             updated = _first(
-                self._columns(THREADS), "updatedAtZ", "updatedAt", "updated_at", "createdAt",
+                self._columns(THREADS),
+                "updatedAtZ",
+                "updatedAt",
+                "updated_at",
+                "createdAt",
                 "created_at",
-            )  # fmt: skip
+            )
             join = f' LEFT JOIN mastra_threads t ON t.id = m."{thread}"'
             order = f't."{updated}" DESC NULLS LAST, {order}'
         return f"SELECT m.* FROM mastra_messages m{join} ORDER BY {order}"
@@ -140,7 +144,7 @@ class FileSource(MastraSource):
                 rows_read += 1
                 yield row
         except UnicodeDecodeError:
-            # A text that is none stops the reading; as bytes, all of it can be had, and mended one
+            # An invalid text stops the reading; as bytes, all of it can be had, and mended one
             # by one.
             columns = ", ".join(
                 _AS_BYTES.format(name.replace('"', '""')) for name in self._columns(table)

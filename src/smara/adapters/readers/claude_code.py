@@ -558,7 +558,7 @@ def compact_result(result: Any, parts: Sequence[Part]) -> tuple[dict[str, Any], 
 def _facts(result: Mapping[str, Any], words: str, depth: int = 0) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     for key, value in list(result.items())[:_MAX_FACTS]:
-        name = re.sub(r"(?<=[a-z0-9])([A-Z])", lambda found: "_" + found[1], key).lower()[:60]
+        name = re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: "_" + match[1], key).lower()[:60]
         if key == "usage":
             facts[name] = usage_of(value, TOKEN_COUNTS)
         elif key == "structuredPatch":

@@ -46,8 +46,10 @@ class SmaraStorage:
             EmbeddingDimensionMismatchError: If vectors are of another size than those stored.
             TypeError: If metadata cannot be written as JSON.
         """
-        new = [(record, self._items.prepare(_value(record), fields=_fields(record)))
-               for record in records]  # fmt: skip
+        new = [
+            (record, self._items.prepare(_value(record), fields=_fields(record)))
+            for record in records
+        ]
         with self._items.write() as batch:
             size = batch.vector_bytes(_SPACE)
             there = {item.name: item for item in batch.by_names([each.id for each in records])}

@@ -16,6 +16,8 @@ SIGNAL = Signal(
     false_positives=0.35,
     targets=("gotcha",),
     least_sessions=2,
+    quotes=("agent", "tool"),
+    learned_in=("build",),
     is_observation=True,
 )
 
@@ -27,13 +29,14 @@ def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
             path,
             f"a change of {path} was taken back",
             step=entry.since_step or entry.first_step,
-            data=non_empty(file=path, q=entry.quote, cmd=entry.command, line=entry.line),
+            data=non_empty(file=path, quote=entry.quote, command=entry.command, line=entry.line),
         )
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     """Draft the dead end, if a failure explains the revert."""
-    path, command, line = finding.data["file"], finding.data.get("cmd"), finding.data.get("line")
+    data = finding.data
+    path, command, line = data["file"], data.get("command"), data.get("line")
     failed = [data for data in seen.history if data.get("line")]
     if not command or not line or len(failed) < SIGNAL.least_sessions:
         return None
@@ -41,7 +44,7 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         "gotcha",
         f"Changes of {code(path)} were taken back in {len(failed)} sessions; "
         f"the last time {code(command)} had {failed_words(line)}.",
-        (f"taken back: {finding.data.get('q', path)}", evidence_words(f"$ {command}", line)),
+        (f"taken back: {data.get('quote', path)}", evidence_words(f"$ {command}", line)),
         files=(path,),
         data={"symptom": f"{command} {failed_words(line)}"},
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from smara.actions.paths import is_lock, is_prose, is_test, is_test_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, wilson_lower_bound
@@ -17,7 +17,10 @@ SIGNAL = Signal(
     false_positives=0.175,
     targets=("causal_dependency", "prefetch_pattern"),
     least_sessions=3,
-    has_text=False,
+    quotes=(),
+    learned_in=("build", "insights"),
+    edited=("first", "second"),
+    is_pair=True,
 )
 _MOST_EDITED = 15
 """A session that changes more files than this is a sweep: everything goes with everything."""
@@ -58,8 +61,8 @@ def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
             f"{first} with {second}",
             step=entry.first_step,
             data={
-                "a": first,
-                "b": second,
+                "first": first,
+                "second": second,
                 "count": entry.edits,
                 "lead": entry.lead,
                 "day": pad.day,
@@ -73,7 +76,7 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     if seen.days < _LEAST_DAYS or support_of(seen) < _LEAST_SUPPORT:
         return None
     lead = sum(1 if data.get("lead", 0) > 0 else -1 for data in seen.history if data.get("lead"))
-    pair = Pair(finding.data["a"], finding.data["b"], lead, together=len(seen.history))
+    pair = Pair(finding.data["first"], finding.data["second"], lead, together=len(seen.history))
     return coupled(pair, seen.edit_sessions, seen.all_sessions)
 
 
@@ -124,6 +127,12 @@ def coupled(pair: Pair, edit_sessions: Mapping[str, int], all_sessions: int) -> 
             "reason": "changed together",
         },
     )
+
+
+def is_repeated(data: Mapping[str, Any], memories: Sequence[Mapping[str, Any]]) -> bool:
+    """Return True if a third file already joins a pair."""
+    pairs = {frozenset(SIGNAL.edited_files(each)) for each in memories}
+    return is_implied(frozenset(SIGNAL.edited_files(data)), pairs)
 
 
 def support_of(seen: Seen) -> float:

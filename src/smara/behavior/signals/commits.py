@@ -17,6 +17,8 @@ SIGNAL = Signal(
     false_positives=0.30,
     targets=("decision", "gotcha", "dead_end"),
     least_sessions=1,
+    quotes=("agent",),
+    learned_in=("build", "roadmap"),
 )
 _MOST = 3
 _NEAR = 6

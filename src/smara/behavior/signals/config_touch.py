@@ -17,7 +17,9 @@ SIGNAL = Signal(
     false_positives=0.40,
     targets=("causal_dependency",),
     least_sessions=2,
-    has_text=False,
+    quotes=(),
+    learned_in=("build",),
+    edited=("config", "sources"),
 )
 _MOST_EDITED = 15
 _LEAST_STRENGTH = 0.6

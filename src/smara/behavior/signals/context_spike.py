@@ -17,7 +17,8 @@ SIGNAL = Signal(
     false_positives=0.40,
     targets=("context_cost",),
     least_sessions=3,
-    has_text=False,
+    quotes=(),
+    learned_in=("build",),
 )
 _OFTEN = 2
 """In so many sessions it must have been the same file."""

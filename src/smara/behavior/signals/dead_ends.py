@@ -21,7 +21,11 @@ SIGNAL = Signal(
     false_positives=0.30,
     targets=("dead_end",),
     least_sessions=1,
+    quotes=("agent", "tool"),
+    learned_in=("build",),
     is_observation=True,
+    is_merged_by_words=True,
+    outlives_failure=True,
 )
 
 
@@ -34,7 +38,12 @@ def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
             entry.quote[:160],
             step=entry.first_step,
             data={
-                **non_empty(q=entry.quote, cmd=entry.command, line=entry.line, edited=entry.edited),
+                **non_empty(
+                    quote=entry.quote,
+                    command=entry.command,
+                    line=entry.line,
+                    edited=entry.edited,
+                ),
                 "after": pad.edited_files(entry.first_step)[:4],
                 "worked": worked,
                 "task": pad.facts.prompt[:160],
@@ -45,13 +54,13 @@ def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     data = finding.data
-    command, line, after = data.get("cmd"), data.get("line"), list(data.get("after", ()))
+    command, line, after = data.get("command"), data.get("line"), list(data.get("after", ()))
     if (
         not command
         or not line
         or not data.get("worked")
         or not after
-        or not CUES["impossible"].search(str(data["q"]))
+        or not CUES["impossible"].search(str(data["quote"]))
     ):
         return None
     if "/" in str(command) and " " not in str(command):
@@ -66,9 +75,9 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     return MemoryDraft(
         "dead_end",
         f"Given up: {code(str(command))}, which {failed_words(str(line))} "
-        f"(“{str(data['q']).rstrip('.')}”)."
+        f"(“{str(data['quote']).rstrip('.')}”)."
         f" What was done instead: {used}.",
-        (str(data["q"]), evidence_words(f"$ {command}", str(line))),
+        (str(data["quote"]), evidence_words(f"$ {command}", str(line))),
         files=tuple(dict.fromkeys([*data.get("edited", ()), *others]))[:4],
         data={
             "approach_tried": tried[:400],

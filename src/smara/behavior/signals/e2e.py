@@ -56,6 +56,8 @@ SIGNAL = Signal(
     false_positives=0.30,
     targets=("e2e_observation",),
     least_sessions=1,
+    quotes=("agent", "tool", "mcp"),
+    learned_in=("build", "insights", "terminal"),
     is_observation=True,
 )
 _OFTEN = 2
@@ -79,7 +81,7 @@ def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
                 tool=entry.tool,
                 action=entry.action,
                 first=entry.first,
-                q=entry.quote,
+                quote=entry.quote,
                 times=entry.count,
             ),
             is_proven=entry.kind == "test_sequence" or entry.count >= 2,
@@ -90,7 +92,7 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     """Draft a proven order, or what showed in two sessions."""
     data = finding.data
     times = sum(int(each.get("times", 1)) for each in seen.history)
-    kind, action, error = str(data["kind"]), str(data["action"]), str(data["q"]).rstrip(".")
+    kind, action, error = str(data["kind"]), str(data["action"]), str(data["quote"]).rstrip(".")
     if kind == "test_sequence":
         content = (
             f"{code(action)} works only after {code(str(data['first']))}; before it, it "
@@ -107,5 +109,4 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         data={"observation_type": kind, "tool": str(data["tool"])},
         tags=("e2e",),
         source="mcp_auto",
-        taint=("mcp",),
     )

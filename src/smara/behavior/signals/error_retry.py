@@ -24,7 +24,10 @@ SIGNAL = Signal(
     false_positives=0.20,
     targets=("error_pattern", "gotcha"),
     least_sessions=2,
+    quotes=("agent", "tool"),
+    learned_in=("build", "terminal", "pr_review"),
     is_observation=True,
+    key_field="fingerprint",
 )
 _OFTEN = 2
 """Failing so often in one session, before something worked, counts as having failed in two."""
@@ -40,23 +43,24 @@ def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
             data=non_empty(
                 fingerprint=print_,
                 times=entry.count,
-                last_step=entry.resolved_step or entry.last_step,
                 tool=entry.tool,
-                cmd=entry.command,
+                command=entry.command,
                 line=entry.line,
                 how=entry.how,
                 fix=entry.fix,
                 files=entry.files,
-                env=entry.is_environment,
+                is_environment=entry.is_environment,
             ),
             is_proven=bool(entry.how),
             counts_as=2 if entry.count >= _OFTEN and entry.how else 1,
+            # The words on a fix may come later than the failure, from a page read in between.
+            last_step=entry.resolved_step or entry.last_step,
         )
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     data = finding.data
-    how, command, line = data.get("how"), str(data["cmd"]), str(data["line"])
+    how, command, line = data.get("how"), str(data["command"]), str(data["line"])
     fix = str(data.get("fix", ""))
     if how == "path":
         return MemoryDraft(
@@ -86,7 +90,8 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     if how not in ("command", "first"):
         return None
     command, line, fix = (
-        _constant([str(each.get(name, "")) for each in history]) for name in ("cmd", "line", "fix")
+        _constant([str(each.get(name, "")) for each in history])
+        for name in ("command", "line", "fix")
     )
     if not is_lasting(command, line, fix):
         return None

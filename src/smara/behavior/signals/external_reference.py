@@ -17,6 +17,8 @@ SIGNAL = Signal(
     false_positives=0.40,
     targets=("module_insight",),
     least_sessions=3,
+    quotes=("agent", "web"),
+    learned_in=("build", "spec"),
 )
 _OF_THE_MOMENT = frozenset(
     {"issues", "pull", "pulls", "commit", "actions", "releases", "discussions", "compare"}
@@ -59,7 +61,8 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     What the page says is not repeated.
     """
     counted = Counter(module for data in seen.history for module in data.get("modules", ()))
-    module, count = next(iter(counted.most_common(1)), ("", 0))
+    module = max(counted, key=counted.__getitem__, default="")
+    count = counted[module]
     if count < SIGNAL.least_sessions:
         return None
     pages = tuple(dict.fromkeys(str(data.get("page") or data["url"]) for data in seen.history))
@@ -69,5 +72,4 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         pages[:3],
         modules=(module,),
         data={"module": module},
-        taint=("web",),
     )

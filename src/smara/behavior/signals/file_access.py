@@ -18,7 +18,9 @@ SIGNAL = Signal(
     false_positives=0.35,
     targets=("prefetch_pattern",),
     least_sessions=3,
-    has_text=False,
+    quotes=(),
+    learned_in=("build", "spec"),
+    key_field="module_trigger",
 )
 ALWAYS, FREQUENT = 0.8, 0.5
 """The shares of sessions above which a file is read always, or frequently."""
@@ -92,4 +94,6 @@ def prefetch_draft(
             "frequently_read_files": often,
             "session_count": sessions,
         },
+        # Modules that are always worked on together read the same files.
+        says=" ".join(always),
     )

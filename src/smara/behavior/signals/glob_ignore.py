@@ -17,7 +17,8 @@ SIGNAL = Signal(
     false_positives=0.40,
     targets=("gotcha",),
     least_sessions=2,
-    has_text=False,
+    quotes=(),
+    learned_in=("build",),
     is_observation=True,
 )
 

@@ -16,7 +16,8 @@ SIGNAL = Signal(
     false_positives=0.40,
     targets=("causal_dependency",),
     least_sessions=4,
-    has_text=False,
+    quotes=(),
+    learned_in=("build",),
 )
 
 REASON = "imports"

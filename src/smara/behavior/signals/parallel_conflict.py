@@ -16,7 +16,8 @@ SIGNAL = Signal(
     false_positives=0.05,
     targets=("gotcha",),
     least_sessions=1,
-    has_text=False,
+    quotes=(),
+    learned_in=("build", "terminal"),
 )
 
 

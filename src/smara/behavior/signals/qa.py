@@ -34,6 +34,8 @@ SIGNAL = Signal(
     false_positives=0.25,
     targets=("error_pattern",),
     least_sessions=2,
+    quotes=("agent", "tool"),
+    learned_in=("build", "pr_review"),
 )
 _MOST = 3
 

@@ -16,7 +16,8 @@ SIGNAL = Signal(
     false_positives=0.325,
     targets=("gotcha",),
     least_sessions=3,
-    has_text=False,
+    quotes=(),
+    learned_in=("build",),
     is_observation=True,
 )
 _STEPS = 6

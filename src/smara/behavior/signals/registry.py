@@ -8,18 +8,21 @@ no habits, so one session may be enough.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
+from typing import Any, get_args
 
-from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
+from smara.behavior.models import MemoryDraft, Quoted, Seen, Signal, SignalFinding
 from smara.behavior.scratchpad import Pad
 from smara.errors import ConfigError
+from smara.knowledge.gate import SESSION_TYPES
 
 LEAST_VALUE = 0.4
 """Signals that are worth less are discarded before anything else looks at them."""
 _NEEDED = ("SIGNAL", "detect", "draft")
+_HOW_TO = "See docs/howto/add-a-signal.md."
 
 
 def read_signals(package: str) -> dict[str, ModuleType]:
@@ -28,20 +31,14 @@ def read_signals(package: str) -> dict[str, ModuleType]:
     Habits come before the others.
 
     Raises:
-        ConfigError: A module lacks a part of a signal, or two have one kind.
+        ConfigError: A module lacks a part of a signal or a fact of its specification, names an
+            unknown one, or two have one kind.
     """
     modules = [
-        import_module(f"{package}.{found.name}")
+        _read(f"{package}.{found.name}")
         for found in iter_modules(import_module(package).__path__)
         if found.name != "registry"
     ]
-    for module in modules:
-        missing = [name for name in _NEEDED if not hasattr(module, name)]
-        if missing:
-            raise ConfigError(
-                f"The signal {module.__name__} has no {', '.join(missing)}. See "
-                "docs/howto/add-a-signal.md."
-            )
     modules.sort(key=lambda module: (module.SIGNAL.number == 0, -module.SIGNAL.value))
     by_kind: dict[str, ModuleType] = {}
     for module in modules:
@@ -52,6 +49,24 @@ def read_signals(package: str) -> dict[str, ModuleType]:
                 f"{module.SIGNAL.kind!r}. Give one of them another kind."
             )
     return by_kind
+
+
+def _read(name: str) -> ModuleType:
+    """Import a signal's module and check that it has all its parts."""
+    try:
+        module = import_module(name)
+    except TypeError as error:  # its specification lacks a fact that has no default
+        raise ConfigError(f"The signal {name} is incomplete: {error}. {_HOW_TO}") from error
+    missing = [part for part in _NEEDED if not hasattr(module, part)]
+    if missing:
+        raise ConfigError(f"The signal {name} has no {', '.join(missing)}. {_HOW_TO}")
+    unknown = {*module.SIGNAL.quotes} - {*get_args(Quoted)} | (
+        {*module.SIGNAL.learned_in} - {*SESSION_TYPES}
+    )
+    if unknown:
+        words = ", ".join(sorted(unknown))
+        raise ConfigError(f"The signal {name} names what is unknown: {words}. {_HOW_TO}")
+    return module
 
 
 _BY_KIND = read_signals(__package__)
@@ -78,3 +93,25 @@ def draft_of(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     """Draft a finding's memory, or ``None`` for weak evidence."""
     draft: MemoryDraft | None = _BY_KIND[finding.kind].draft(finding, seen)
     return draft
+
+
+IsRepeated = Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], bool]
+"""Whether the data of memories of the same kind say what a finding's data do."""
+
+
+def repeat_checks() -> dict[str, IsRepeated]:
+    """Return by kind the checks for memories in other words."""
+    return {
+        kind: module.is_repeated
+        for kind, module in _BY_KIND.items()
+        if hasattr(module, "is_repeated")
+    }
+
+
+def signal_saying(draft: MemoryDraft) -> tuple[str, str]:
+    """Return kind and key of the signal that says a draft."""
+    for kind, module in _BY_KIND.items():
+        name = module.SIGNAL.key_field
+        if name in draft.data and draft.type in module.SIGNAL.targets:
+            return kind, str(draft.data[name])
+    return "", ""

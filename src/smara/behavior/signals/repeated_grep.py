@@ -18,7 +18,8 @@ SIGNAL = Signal(
     false_positives=0.35,
     targets=("module_insight", "gotcha"),
     least_sessions=2,
-    has_text=False,
+    quotes=(),
+    learned_in=("build", "insights", "spec"),
     is_observation=True,
 )
 _LEAST_LETTERS = 4

@@ -18,7 +18,10 @@ SIGNAL = Signal(
     false_positives=0.10,
     targets=("gotcha", "module_insight"),
     least_sessions=1,
+    quotes=("agent",),
+    learned_in=("build", "insights", "spec", "pr_review"),
     is_observation=True,
+    is_merged_by_words=True,
 )
 _QUOTED = regex(r"`[^`]+`")
 
@@ -31,11 +34,11 @@ def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
             entry.quote[:160],
             step=entry.first_step,
             data=non_empty(
-                q=entry.quote,
+                quote=entry.quote,
                 wrong=entry.wrong,
                 right=entry.right,
                 file=entry.file,
-                lang=entry.language,
+                language=entry.language,
             ),
         )
 
@@ -52,14 +55,14 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     )
     if not is_named and not (CUES["of it"].match(right) and _QUOTED.search(wrong)):
         return None
-    if not _is_said_of_code(str(finding.data["q"]), wrong, right):
+    if not _is_said_of_code(str(finding.data["quote"]), wrong, right):
         return None
     path = str(finding.data.get("file", ""))
     kind: MemoryType = "gotcha" if path else "module_insight"
     return MemoryDraft(
         kind,
         f"Not as first assumed ({wrong}): {right}.",
-        (str(finding.data["q"]),),
+        (str(finding.data["quote"]),),
         files=(path,) if path else (),
         data={"symptom": f"it is easily taken for: {wrong}"} if kind == "gotcha" else {},
     )

@@ -17,7 +17,8 @@ SIGNAL = Signal(
     false_positives=0.25,
     targets=("task_calibration",),
     least_sessions=3,
-    has_text=False,
+    quotes=(),
+    learned_in=("build",),
 )
 OVERRUN = 1.5
 _LEAST_PLANNED = 2

@@ -16,7 +16,8 @@ SIGNAL = Signal(
     false_positives=0.25,
     targets=("task_calibration",),
     least_sessions=3,
-    has_text=False,
+    quotes=(),
+    learned_in=("build",),
 )
 _WORTH_PLANNING = 2.5
 

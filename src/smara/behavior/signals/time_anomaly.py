@@ -17,7 +17,8 @@ SIGNAL = Signal(
     false_positives=0.50,
     targets=("gotcha",),
     least_sessions=3,
-    has_text=False,
+    quotes=(),
+    learned_in=("build",),
 )
 _LEAST_SECONDS = 30.0
 _TIMES_MEDIAN = 4.0
@@ -32,7 +33,7 @@ def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
         seconds = entry.most_seconds
         is_slow = seconds >= max(_LEAST_SECONDS, _TIMES_MEDIAN * usual)
         if is_slow or (entry.is_work and not is_of_the_moment(command)):
-            data = {"cmd": command, "seconds": seconds, "timed_out": entry.timeouts}
+            data = {"command": command, "seconds": seconds, "timed_out": entry.timeouts}
             if entry.is_work:
                 data["least"] = entry.least_seconds
             yield SignalFinding(
@@ -49,7 +50,7 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
 
     One slow run is no trap.
     """
-    command, total = finding.data["cmd"], len(seen.history)
+    command, total = finding.data["command"], len(seen.history)
     if any(int(data.get("timed_out", 0)) for data in seen.history):
         slowest = max(float(data["seconds"]) for data in seen.history)
         content = (

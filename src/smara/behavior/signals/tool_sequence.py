@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from smara.actions.commands import split_variables
 from smara.behavior.cues import CUES
@@ -18,6 +19,8 @@ SIGNAL = Signal(
     false_positives=0.30,
     targets=("workflow_recipe",),
     least_sessions=3,
+    quotes=("agent",),
+    learned_in=("build", "terminal"),
 )
 _MOST = 60
 _SAME_ORDER = 0.6
@@ -48,6 +51,7 @@ def detect(pad: Pad, pads: Sequence[Pad]) -> Iterator[SignalFinding]:
             step=first[key],
             data={"steps": steps, "times": counted.total()},
             is_proven=True,
+            size=len(steps),
         )
 
 
@@ -60,6 +64,12 @@ def own_runs(steps: Sequence[str]) -> set[str]:
     return {
         step for step in runs_of(steps) if not CUES["of everybody"].match(split_variables(step)[1])
     }
+
+
+def is_repeated(data: Mapping[str, Any], memories: Sequence[Mapping[str, Any]]) -> bool:
+    """Return True if a memory has half of the sequence's own commands."""
+    runs, others = own_runs(data["steps"]), [own_runs(each.get("steps", ())) for each in memories]
+    return any(2 * len(runs & each) >= min(len(runs), len(each)) for each in others if each)
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:

@@ -14,7 +14,7 @@ NamedBy = Literal["file", "evidence", "text"]
 
 MOST_PLACES = 32
 NOT_KNOWN = b"?"
-"""In the place of twins or namesakes that nobody could look up: the code was read as it was long
+"""In the place of twins or namesakes that could not be looked up: the code was read as it was long
 ago.
 """
 _PLACE_BYTES = 6

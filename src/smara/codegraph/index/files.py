@@ -288,7 +288,7 @@ def is_ignored(rules: Sequence[IgnoreRules], path: str, is_folder: bool) -> bool
 
 
 MOST_BYTES = 1_000_000
-"""A larger file is a dump, a bundle or somebody's data; a person's source file is smaller."""
+"""A larger file is a dump, a bundle or data; a person's source file is smaller."""
 MOST_DATA_BYTES = 200_000
 MOST_FILES = 200_000
 MOST_ENTRIES = 2_000_000

@@ -61,8 +61,7 @@ class IndexTree:
         self.numbers = Numbers(self.store)
         self._tracked: tuple[tuple[int, int] | None, frozenset[str] | None] = (None, None)
         self.lock = threading.RLock()
-        """Held by whoever changes the index in this process: what is held in mind is of one thread
-        at a time.
+        """Held by the thread that changes the index: one at a time in this process.
         """
 
     @contextmanager

@@ -87,7 +87,7 @@ class FileRecord(NamedTuple):
     uses: bytes = b""
     chunks: tuple[ReadyChunk, ...] = ()
     whole: FileFacts | None = None
-    """All that the file says, for whoever makes its edges in the same process."""
+    """All that the file says, for the maker of its edges in the same process."""
 
 
 def work_on(
@@ -354,7 +354,10 @@ class Pool:
 
         (worker, batch, answer), ``None`` for one that died.
         """
-        left = {None: [], **grouped(reversed(batches))}
+        # Taken from the end, so the first comes last.
+        left: dict[_Worker | None, list[Any]] = {None: []}
+        for reader, batch in reversed(batches):
+            left.setdefault(reader, []).append(batch)
         waiting: dict[_Worker, list[Any]] = {worker: [] for worker in self._workers}
 
         def give(worker: _Worker) -> None:
@@ -384,7 +387,7 @@ class Pool:
             give(worker)
             yield worker, batch, answer
         for batch in [batch for queue in left.values() for batch in queue]:
-            yield None, batch, None  # type: ignore[misc]  # nobody is left to do it
+            yield None, batch, None  # type: ignore[misc]  # no worker is left to do it
 
     def _work_alone(self, request: FileRequest) -> list[FileRecord]:
         answers: Answers = SimpleQueue()
@@ -480,7 +483,7 @@ def serve() -> None:
         try:
             if answer is not None:
                 _write(target, answer)
-        except OSError:  # nobody listens any more
+        except OSError:  # the parent listens no more
             os._exit(0)
 
 
@@ -524,7 +527,7 @@ def _read(stream: BinaryIO) -> Any:
     if len(head) < _LENGTH.size:
         return None
     (size,) = _LENGTH.unpack(head)
-    return pickle.loads(stream.read(size))  # noqa: S301 - written by ourselves, over a pipe nobody else has
+    return pickle.loads(stream.read(size))  # noqa: S301 - written by ourselves, over a pipe of our own
 
 
 def _write(stream: BinaryIO, value: object) -> None:

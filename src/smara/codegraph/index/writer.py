@@ -48,8 +48,9 @@ class Numbers:
 
     def take(self, kind: str) -> int:
         """Take one of the numbers that were prepared."""
-        number, self._free[kind] = self._free[kind][0], self._free[kind][1:]
-        return number
+        free = self._free[kind]
+        self._free[kind] = free[1:]
+        return free[0]
 
 
 @dataclass(slots=True)

@@ -127,11 +127,10 @@ class DefinitionReader:
         """Fill ``definitions`` and ``scopes``."""
         found = self.source.found
         # Of several labels of one span the first holds.
-        raws: dict[tuple[int, int], tuple[str, Node]] = {
-            (node.start_byte, -node.end_byte): (label, node)
-            for label in reversed(_LABELS)
-            for node in reversed(found.get(label, ()))
-        }
+        raws: dict[tuple[int, int], tuple[str, Node]] = {}
+        for label in _LABELS:
+            for node in found.get(label, ()):
+                raws.setdefault((node.start_byte, -node.end_byte), (label, node))
         for (start, negative_end), (label, node) in sorted(raws.items(), key=itemgetter(0)):
             self._close(start)
             if label == _IMPLEMENTATION:

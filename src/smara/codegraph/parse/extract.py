@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 DEEPEST_LEVEL = 2_000
-"""Beyond 65,535 levels a search takes minutes; nobody writes code nested in two thousand."""
+"""Beyond 65,535 levels a search takes minutes; written code is not nested in two thousand."""
 MOST_CHILDREN_OF_AN_ERROR = 10_000
 """The search looks at all children of an error for each of them; with 100,000 of them that takes a
 minute.

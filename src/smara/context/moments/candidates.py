@@ -28,7 +28,7 @@ from smara.knowledge.trust import Tellable
 from smara.search.patterns import words_of
 
 MOST = 28
-"""More than this nobody reads at the start of a session."""
+"""More than this is not read at the start of a session."""
 MOST_UNCONFIRMED = 6
 _PINNED, _CONFIRMED = 0.6, 0.3
 _NEAR = (0.8, 0.4)
@@ -311,7 +311,7 @@ class MemoryFinder:
             # last is what the work is about.
             and (
                 memory.source != "said"
-                or memory.type == "preference"
+                or KINDS[memory.type].is_standing
                 or (memory.verified_uses and not is_plan(memory))
                 or memory.id in of_late
             )

@@ -28,7 +28,7 @@ from smara.knowledge.models import TypedMemory
 from smara.knowledge.trust import Tellable
 
 UNCONFIRMED = "Noted in earlier sessions, not confirmed by a person"
-SAID = "Said by people in earlier sessions"
+BY_PEOPLE = "Said by people in earlier sessions"
 LONGEST_LINE = 420
 _QUOTE = 160
 

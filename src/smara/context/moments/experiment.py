@@ -23,7 +23,7 @@ def arm_of(session_id: str, project_id: str) -> Arm:
     >>> arm_of("s1", "shop") == arm_of("s1", "shop")
     True
     """
-    import hashlib  # not needed where nobody takes part
+    import hashlib  # not needed without an experiment
 
     text = f"{session_id}:{project_id}".encode("utf-8", "surrogatepass")
     number = int.from_bytes(hashlib.sha256(text).digest()[:8], "big") % 100

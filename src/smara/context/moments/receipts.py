@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from smara.context.models import (
-    ASKED,
+    ON_REQUEST,
     POINTS,
     Injection,
     InjectionItem,
@@ -131,7 +131,7 @@ class ReceiptKeeper:
             elapsed_ms: How long the injection took to make, in milliseconds.
         """
         row = standing.row
-        is_said = point in ASKED or may_say(row.arm, point)
+        is_said = point in ON_REQUEST or may_say(row.arm, point)
         injection = Injection(
             draft.text,
             draft.tokens,
@@ -149,7 +149,7 @@ class ReceiptKeeper:
                 locked = self._store.hold_session(session, session_id, row.arm, now_ms=now)
                 row = locked._replace(epoch=max(locked.epoch, row.epoch))
                 told_keys = self._store.told_keys(session, session_id, row.epoch)
-                if point not in ASKED and not keys.isdisjoint(told_keys):
+                if point not in ON_REQUEST and not keys.isdisjoint(told_keys):
                     return None
                 counts = row._replace(statements=locked.statements + is_statement(point))
                 self._store.put_session(session, session_id, counts, now_ms=now)
@@ -286,7 +286,7 @@ class ReceiptKeeper:
         require_id(session_id, "session_id")
         found = 0
         with self._store.database.write(is_derived=True) as session:
-            receipts = self._store.said(session, session_id)
+            receipts = self._store.injections(session, session_id)
             taken = {(text, reached) for _, text, _, reached in receipts if reached is not None}
             left = [(no, text, at) for no, text, at, reached in receipts if reached is None]
             for at_ms, text in words:
@@ -378,7 +378,7 @@ class ReceiptKeeper:
 
 def is_statement(point: Point) -> bool:
     """Return True if a point counts for the limit."""
-    return point not in ASKED and point != "start"
+    return point not in ON_REQUEST and point != "start"
 
 
 def _receipt_id(seed: str) -> str:

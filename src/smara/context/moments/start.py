@@ -14,7 +14,7 @@ from smara.behavior.store import BehaviorStore
 from smara.context.models import BUDGETS, InjectionItem, PointBudget
 from smara.context.moments.candidates import MemoryCandidate, MemoryFinder, choose
 from smara.context.moments.draft import (
-    SAID,
+    BY_PEOPLE,
     UNCONFIRMED,
     Deadline,
     InjectionDraft,
@@ -90,7 +90,7 @@ class RecentWork:
         item = InjectionItem(
             "working",
             key,
-            "somebody keeps it in mind for every session",
+            "it is the working memory, shown in every session",
             text="working memory",
             key=key,
         )
@@ -312,7 +312,7 @@ def start_draft(
         review.append(with_line(item, line))
     types = {each.tellable.memory.type for each in candidates}
     titles = [
-        f"{title}:" for title in (*(KINDS[type_].title for type_ in types), SAID, UNCONFIRMED)
+        f"{title}:" for title in (*(KINDS[type_].title for type_ in types), BY_PEOPLE, UNCONFIRMED)
     ]
     around = [HEAD, OPENING, CLOSING, *(each.line for each in (*volatile, *review)), *titles]
     room = request.budget.tokens - sum(cost_of(line, BUDGETS["start"]) for line in around)
@@ -325,7 +325,7 @@ def start_draft(
         chosen = choose(candidates, max(0, room - cost_of(MORE_CONFIRMED, BUDGETS["start"])))
     for each in chosen:
         memory = each.tellable.memory
-        unconfirmed = SAID if memory.source == "said" else UNCONFIRMED
+        unconfirmed = BY_PEOPLE if memory.source == "said" else UNCONFIRMED
         heading = KINDS[memory.type].title if memory.tier == "confirmed" else unconfirmed
         if heading != title:
             memories.append(InjectionLine(f"{heading}:"))

@@ -199,7 +199,7 @@ class MomentStore(ProjectStore):
             (at_ms, receipt_id),
         )
 
-    def said(
+    def injections(
         self, session: Session, session_id: str
     ) -> builtins.list[tuple[int, str, int, int | None]]:
         """Return (number, words, when, reached) of all injections."""

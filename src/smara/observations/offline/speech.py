@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from smara.actions.failures import failure_in
-from smara.core.items import grouped
 from smara.core.startup.record import dataclass
 from smara.core.startup.regex import re
 from smara.observations.models import Category, Note, Priority
@@ -159,12 +158,11 @@ def passages(pairs: Iterable[Pair]) -> dict[Act, list[Pair]]:
             before.append((act, words))
         else:
             groups.append([(act, words)])
-    return grouped(
-        (strongest, pair)
-        for group in groups
-        for strongest in [min((act for act, _ in group), key=STRONGEST.index)]
-        for pair in group
-    )
+    by_act: dict[Act, list[tuple[Act, str]]] = {}
+    for group in groups:
+        strongest = min((act for act, _ in group), key=STRONGEST.index)
+        by_act.setdefault(strongest, []).extend(group)
+    return by_act
 
 
 _ACT_SHAPES: dict[Act, tuple[str, Category, Priority]] = {

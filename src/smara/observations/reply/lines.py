@@ -163,7 +163,7 @@ def category_of(text: str) -> Category:
 
 
 MOST_CHARACTERS = 10_000
-"""A longer line is cut: nobody reads it, and no pattern here has to."""
+"""A longer line is cut: no reader and no pattern here has to get through it."""
 
 _MARKS: dict[str, Priority] = {
     **dict.fromkeys("🔴🟥🚨❗‼⚠⭐🛑", "high"),
@@ -199,7 +199,7 @@ class ReplyLine:
     """
     day: date | None = None
     is_certain: bool = False
-    """It has a mark or a time, or is an item that says who did what: nobody writes that by
+    """It has a mark or a time, or is an item that says who did what: it is not written by
     accident.
     """
 

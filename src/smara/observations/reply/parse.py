@@ -230,14 +230,14 @@ def parse_reply(text: str, reading: ReplyContext) -> ObservationDraft:
         except ValueError as error:
             warnings.append(f"extractor {extractor.name}: {error}")
     # Of a title the first line, without quotes and marks around it.
-    title = _said(sections.text(THREAD_TITLE)) if reading.wants_title else None
+    title = _block(sections.text(THREAD_TITLE)) if reading.wants_title else None
     if title is not None:
         title = title.splitlines()[0].strip(" #*_\"'“”`").removeprefix("Title:").strip()
         title = title[:_MOST_TITLE_CHARACTERS].strip().rstrip(".") or None
     return ObservationDraft(
         tuple(notes),
-        _said(sections.text(CURRENT_TASK)),
-        _said(sections.text(SUGGESTED_RESPONSE)) if reading.wants_suggested_response else None,
+        _block(sections.text(CURRENT_TASK)),
+        _block(sections.text(SUGGESTED_RESPONSE)) if reading.wants_suggested_response else None,
         thread_title=title,
         extracted=extracted,
         warnings=tuple(warnings),
@@ -396,7 +396,7 @@ def _best(
 # the other sections
 
 
-def _said(text: str | None) -> str | None:
+def _block(text: str | None) -> str | None:
     """A short text of several lines, without bold marks and tags; ``None`` when it says nothing."""
     if text is None or text.strip().lower() in _NOTHING_SAID:
         return None

@@ -143,9 +143,14 @@ def _summary(
     )
     if words["learned"]:
         yield ForeignFact(
-            f"{session}-{name}", words["learned"], at, tags=("summary",), part=part,
-            session_id=session, messages=(name,),
-        )  # fmt: skip
+            f"{session}-{name}",
+            words["learned"],
+            at,
+            tags=("summary",),
+            part=part,
+            session_id=session,
+            messages=(name,),
+        )
 
 
 def _message(session: str, name: str, text: str, **facts: Any) -> ForeignMessage:

@@ -45,7 +45,7 @@ def envelope(
 def camel_case(record: Any) -> dict[str, Any]:
     """Return all fields of a record, under the names that JSON has."""
     return {
-        _UNDERSCORE.sub(lambda found: found[1].upper(), name): value
+        _UNDERSCORE.sub(lambda match: match[1].upper(), name): value
         for name, value in asdict(record).items()
     }
 

@@ -34,9 +34,9 @@ from smara.errors import (
     SmaraError,
 )
 from smara.memory import Memory
+from smara.requests.models import Principal
 from smara.shapes import encodable
 from smara.surfaces.http.codec import camel, decode, encode
-from smara.surfaces.http.keys import Principal
 from smara.surfaces.http.problem import MEDIA_TYPE, Refusal, problem
 from smara.surfaces.http.routes import ROUTE_OF, Route, Router
 from smara.surfaces.http.shape import Shaper, tag_of

@@ -17,13 +17,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
+from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from smara.core import log
 from smara.core.startup.record import dataclass
 from smara.errors import SmaraError
+from smara.requests.models import Principal
 from smara.surfaces.http.address import Site, is_same_origin
-from smara.surfaces.http.keys import Doorkeeper, Principal
+from smara.surfaces.http.keys import Doorkeeper
 from smara.surfaces.http.problem import MEDIA_TYPE, Refusal, problem_of
 
 MOST_BODY_BYTES = 4 * 1024 * 1024
@@ -132,7 +134,7 @@ class Doorway:
         try:
             headers = Headers(scope)
             self._check_request(scope, headers)
-            principal = self._identify(scope, headers)
+            principal = await self._identify(scope, headers)
             scope["state"] = {**scope.get("state", {}), "principal": principal}
             # Cookies are for TLS alone where a proxy speaks it for this server.
             scope["scheme"] = self._site.scheme(headers.all(b"host"), scope["scheme"])
@@ -158,12 +160,12 @@ class Doorway:
         if site not in ("", "same-origin", "none") and not is_navigation:
             raise Refusal(403, "foreign_origin", "A foreign page sent this request.")
 
-    def _identify(self, scope: Scope, headers: Headers) -> Principal | None:
+    async def _identify(self, scope: Scope, headers: Headers) -> Principal | None:
         peer = scope["client"][0] if scope.get("client") else ""
         if scope["path"] in OPEN_PATHS:
             self._wait(self._rate.take(f"open {peer}"))
             return None
-        principal, is_given = self._principal(headers)
+        principal, is_given = await self._principal(headers)
         if principal is None:
             # One who only guesses is slowed down; one who has a key is not hindered by that.
             if is_given:
@@ -181,15 +183,18 @@ class Doorway:
         self._wait(self._rate.take(f"{principal.name} {peer}"))
         return principal
 
-    def _principal(self, headers: Headers) -> tuple[Principal | None, bool]:
+    async def _principal(self, headers: Headers) -> tuple[Principal | None, bool]:
         sent = headers.all(b"authorization")
         if sent:
             kind, _, secret = headers.one(b"authorization").partition(" ")
             if kind.lower() not in ("bearer", "token"):
                 return None, True
-            return self._doorkeeper.by_key(secret.strip()), True
+            own = self._doorkeeper.by_own_key(secret := secret.strip())
+            return own or await run_in_threadpool(self._doorkeeper.by_key, secret), True
         session = session_of(headers, self._cookie)
-        return (self._doorkeeper.by_session(session), True) if session else (None, False)
+        if not session:
+            return None, False
+        return await run_in_threadpool(self._doorkeeper.by_session, session), True
 
     def _wait(self, seconds: float) -> None:
         if seconds > 0:

@@ -12,6 +12,7 @@ import json
 import os
 import socket
 import threading
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -33,6 +34,7 @@ from smara.core.startup.record import dataclass, field
 from smara.environment import patience, serve_folder, spool_folder
 from smara.errors import ConfigError
 from smara.memory import Memory
+from smara.requests.models import SESSION_SECONDS, new_secret
 from smara.surfaces.http.address import (
     QuietServer,
     Site,
@@ -46,13 +48,7 @@ from smara.surfaces.http.api import Api, Caller
 from smara.surfaces.http.connections import ConnectionLimits, bounded
 from smara.surfaces.http.events import MOST_WATCHERS, Events
 from smara.surfaces.http.guard import Doorway, Headers, Limits, session_of
-from smara.surfaces.http.keys import (
-    SESSION_SECONDS,
-    Doorkeeper,
-    KeyFile,
-    new_secret,
-    write_private,
-)
+from smara.surfaces.http.keys import Doorkeeper, write_private
 from smara.surfaces.http.mem0 import Mem0
 from smara.surfaces.http.metrics import Metrics
 from smara.surfaces.http.openapi import document
@@ -82,6 +78,8 @@ class ServeOptions:
     """How long it goes on answering when it is told to stop."""
     public_url: str = ""
     """Its address behind a proxy."""
+    is_logged: bool = False
+    """True where what it prints is read as a log: no address that opens the panel stands there."""
     now_ms: Callable[[], int] = field(default_factory=lambda: SystemClock().now_ms)
 
 
@@ -90,11 +88,12 @@ class Service:
 
     def __init__(self, store: Store, options: ServeOptions, host: str, port: int) -> None:
         self.key = options.key or new_secret()
-        self.doorkeeper = Doorkeeper(
-            self.key, KeyFile(options.folder / "keys.json"), options.now_ms, user=_user()
-        )
-        # Cookies know no ports: two servers of one machine must not share theirs.
-        self.cookie = f"smara_session_{port}"
+        self.store = store
+        self.doorkeeper = Doorkeeper(self.key, store, options.now_ms, user=_user())
+        # Cookies know no ports: two stores of one machine must not share theirs. The servers behind
+        # one address share it, whatever ports they have.
+        public = options.public_url and zlib.crc32(options.public_url.encode())
+        self.cookie = f"smara_session_{public or port}"
         self.api = Api(store, self._after_write)
         self.events = Events(self.api)
         pages = [
@@ -143,7 +142,8 @@ class Service:
 
     async def _login(self, request: Request) -> Response:
         """Exchange the code of a printed address for a cookie."""
-        session = self.doorkeeper.exchange(request.query_params.get("code", ""))
+        code = request.query_params.get("code", "")
+        session = await self.api.in_thread(partial(self.doorkeeper.exchange, code))
         if session is None:
             raise Refusal(
                 401, "wrong_code", "This address was used, or is too old. Ask for another."
@@ -166,10 +166,12 @@ class Service:
         who = request.scope["state"]["principal"]
         if not who.is_person or not who.may_write or who.projects is not None:
             raise Refusal(403, "not_a_person", "Only the key of a person opens the browser.")
-        return JSONResponse({"path": f"/login?code={self.doorkeeper.new_code()}"}, 201)
+        code = await self.api.in_thread(partial(self.doorkeeper.new_code, who.name))
+        return JSONResponse({"path": f"/login?code={code}"}, 201)
 
     async def _logout(self, request: Request) -> Response:
-        self.doorkeeper.leave(session_of(Headers(request.scope), self.cookie))
+        session = session_of(Headers(request.scope), self.cookie)
+        await self.api.in_thread(partial(self.doorkeeper.leave, session))
         response = JSONResponse({"status": "ok"})
         response.delete_cookie(self.cookie)
         return response
@@ -208,11 +210,15 @@ def run(open_memory: Callable[[], Memory], options: ServeOptions, as_json: bool 
     service = Service(store, options, host, bound.getsockname()[1])
     try:
         with announced(url, service.key, options.folder):
-            login = f"{url}/login?code={quote(service.doorkeeper.new_code())}&next=/ui"
-            shown = {"url": url, "project": project, "login": login}
-            click.echo(json.dumps(shown) if as_json else _greeting(shown), err=not as_json)
-            if options.show is not None:
-                options.show(login)
+            shown = {"url": options.public_url or url, "project": project}
+            if is_loopback(host) and not options.is_logged:
+                shown["login"] = f"{url}/login?code={quote(service.doorkeeper.new_code())}&next=/ui"
+            if as_json or options.is_logged:
+                click.echo(json.dumps(shown), err=not as_json)
+            else:
+                click.echo(_greeting(shown), err=True)
+            if options.show is not None and "login" in shown:
+                options.show(shown["login"])
             anyio.run(_serve, service, bound, options.drain_seconds)
     finally:
         bound.close()
@@ -220,9 +226,11 @@ def run(open_memory: Callable[[], Memory], options: ServeOptions, as_json: bool 
 
 
 def _greeting(shown: dict[str, str]) -> str:
+    # An address that opens the panel is for the person at this machine, not for a log.
+    login = shown.get("login", "POST /login/codes, with the key, answers with its address")
     return (
         f"Smara serves project {shown['project']!r} at {shown['url']}\n"
-        f"The panel, once in a browser: {shown['login']}\n"
+        f"The panel, once in a browser: {login}\n"
         f'Programs: smara.connect("{shown["url"]}"), or `smara keys add NAME` for a key.\n'
         "Ctrl-C ends it."
     )

@@ -276,7 +276,7 @@ PROMPTS: dict[str, OfferedPrompt] = {
         OfferedPrompt(
             "hand-over",
             "Hand a task over",
-            "Write down a task's state for whoever continues it",
+            "Write down a task's state for the agent that continues it",
             arguments={"task": "id of the task, such as t-k3f9"},
             required=("task",),
             build=hand_over,

@@ -219,5 +219,5 @@ def build_server(
         on_get_prompt=door.get_prompt,
         get_tool_input_schema=schemas(form, profile).get,
     )
-    server.middleware.clear()  # no spans: nobody collects them here, and every call would pay
+    server.middleware.clear()  # no spans: they are not collected here, and every call would pay
     return server

@@ -47,8 +47,13 @@ def lay_out(graph: WholeGraph) -> dict[str, Any]:
             nodes[node] = [graph.files[node], number, x, y, uses[node]]
     return {
         "modules": [
-            {"path": name, "x": round(x), "y": round(y), "radius": round(_radius(count)),
-             "nodes": count}
+            {
+                "path": name,
+                "x": round(x),
+                "y": round(y),
+                "radius": round(_radius(count)),
+                "nodes": count,
+            }
             for name, (x, y) in places.items()
             if (count := len(members[name]))
         ],
@@ -56,7 +61,7 @@ def lay_out(graph: WholeGraph) -> dict[str, Any]:
         "names": graph.names,
         "nodes": nodes,
         "links": [place for link in graph.links for place in link],
-    }  # fmt: skip
+    }
 
 
 def folders_of(paths: Sequence[str], most: int = MOST_MODULES) -> list[str]:

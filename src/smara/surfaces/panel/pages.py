@@ -64,11 +64,15 @@ def charts(days: list[Facts], growth: list[Facts]) -> Facts:
             "total": sum(each[name] for each in days),
             "most": most,
             "bars": [
-                {"at": each["at"], "count": each[name], "x": at * 20,
-                 "height": round(CHART_HEIGHT * each[name] / most) if most else 0}
+                {
+                    "at": each["at"],
+                    "count": each[name],
+                    "x": at * 20,
+                    "height": round(CHART_HEIGHT * each[name] / most) if most else 0,
+                }
                 for at, each in enumerate(days)
             ],
-        }  # fmt: skip
+        }
 
     most = max((each["inForce"] for each in growth), default=0) or 1
     line = [

@@ -40,8 +40,13 @@ def breaks(path: str) -> Markup:
 def is_unseen(character: str) -> bool:
     """Return True for a character that a reader does not see."""
     return character not in "\n\t\r" and unicodedata.category(character) in {
-        "Cc", "Cf", "Co", "Cn", "Zl", "Zp",
-    }  # fmt: skip
+        "Cc",
+        "Cf",
+        "Co",
+        "Cn",
+        "Zl",
+        "Zp",
+    }
 
 
 def diff(before: str, after: str) -> Markup:

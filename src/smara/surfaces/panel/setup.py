@@ -196,7 +196,7 @@ def _checked(given: Mapping[str, str]) -> dict[str, Any]:
             checked[each.name] = int(text)
         else:
             raise ConfigError(f"{each.name} is a number from {each.least} to {each.most}.")
-    load_settings({}, **checked)  # refuses what is none of its choices
+    load_settings({}, **checked)  # refuses any other choice
     return checked
 
 

@@ -137,7 +137,7 @@ class _Story:
         memory.messages.add(thread_id="on-staging", role="user", content=_PASTED)
         self._spoken("user", _PASTED)
         self._say(
-            "\nNobody types a command for this: the agent's hooks report what is said and done. The"
+            "\nNo command is typed for this: the agent's hooks report what is said and done. The"
             " key was pasted by mistake. It is the one thing that is not kept:"
         )
         self._run("search", "staging key", "--limit", "1")

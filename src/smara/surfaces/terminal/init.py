@@ -190,7 +190,7 @@ def init_command(
         stages.read_history()  # it changes no file and asks no agent
     _write_briefs(call, survey, done)
     with call.memory() as memory:
-        gains = _known(memory)
+        gains = _gains(memory)
     yield {
         **status,
         "hosts": [
@@ -304,12 +304,15 @@ def _print_survey(survey: _Survey, status: dict[str, Any], has_diff: bool) -> No
             if has_diff:
                 output.say(change.diff())
     reads = [
-        (f"{output.count(len(survey.transcripts), 'transcript')}"
-         f" ({output.size(survey.transcript_bytes)})",
-         survey.transcript_bytes / _BYTES_A_SECOND, bool(survey.transcripts)),
+        (
+            f"{output.count(len(survey.transcripts), 'transcript')}"
+            f" ({output.size(survey.transcript_bytes)})",
+            survey.transcript_bytes / _BYTES_A_SECOND,
+            bool(survey.transcripts),
+        ),
         ("the history", survey.commits / _COMMITS_A_SECOND, bool(survey.commits)),
         ("the code", survey.files / _FILES_A_SECOND, bool(survey.files)),
-    ]  # fmt: skip
+    ]
     for what, seconds, is_there in reads:
         if is_there:
             _row("Reads", f"{what}: {_duration(seconds)}")
@@ -391,7 +394,7 @@ def _write_briefs(call: Invocation, survey: _Survey, done: Sequence[str]) -> Non
         finish(spool_folder(), draft)
 
 
-def _known(memory: Memory) -> dict[str, Any]:
+def _gains(memory: Memory) -> dict[str, Any]:
     """Return what is known now that a person may not have known."""
     failures = [each for each in memory.behavior.failures(5) if each.occurrences > 1]
     decisions = list(memory.decisions.list(limit=100))

@@ -152,13 +152,13 @@ class _Desk:
         output.say(f"{_PAST[decision].capitalize()}.", fg=_COLORS[decision])
         return position + 1
 
-    def settle(self, found: TypedMemory, decision: Decision, text: str | None = None) -> None:
+    def settle(self, memory: TypedMemory, decision: Decision, text: str | None = None) -> None:
         """Accept, edit or reject one memory."""
         changes: dict[str, Any] = {} if text is None else {"content": text}
         if decision in ("accept", "edit"):
-            self._memory.memories.accept(found.id, version=found.version, **changes, **self._who)
+            self._memory.memories.accept(memory.id, version=memory.version, **changes, **self._who)
         elif decision == "reject":
-            self._memory.memories.reject(found.id, **self._who)
+            self._memory.memories.reject(memory.id, **self._who)
         self.counts[decision] += 1
 
     def _ask(self) -> Decision:
@@ -172,18 +172,18 @@ class _Desk:
                 click.echo()
                 return decision
 
-    def _show(self, found: TypedMemory, place: str) -> None:
+    def _show(self, memory: TypedMemory, place: str) -> None:
         """Print a memory with its reasons and its evidence."""
-        worth = self._memory.memories.confidence(found).value
-        code = self._memory.memories.freshness([found]).get(found.id)
+        worth = self._memory.memories.confidence(memory).value
+        code = self._memory.memories.freshness([memory]).get(memory.id)
         width = output.terminal_width()
-        head = f"── {place} · {found.short_id} "
+        head = f"── {place} · {memory.short_id} "
         output.say("", head + "─" * max(0, width - len(head)), dim=True)
-        output.say(output.paragraph(" ".join(found.content.split()), "", ""), bold=True)
-        facts = memory_facts(memory_json(found, worth, code), is_in_review=True, is_local=True)
+        output.say(output.paragraph(" ".join(memory.content.split()), "", ""), bold=True)
+        facts = memory_facts(memory_json(memory, worth, code), is_in_review=True, is_local=True)
         output.say(output.paragraph(facts, "", ""), dim=True)
-        rows = [("review", "; ".join(found.review_reasons)), ("code", code_line(code))]
-        sources = self._memory.memories.why(found.id).sources
+        rows = [("review", "; ".join(memory.review_reasons)), ("code", code_line(code))]
+        sources = self._memory.memories.why(memory.id).sources
         for each in sources[:_QUOTED]:
             quote = one_line(each.text or each.evidence.quote or "", 240)
             spoken = f"{each.told_by}: " if each.told_by else ""
@@ -196,9 +196,9 @@ class _Desk:
                 output.say(output.paragraph(value, f"  {name:<10}", " " * 12))
         output.say()
 
-    def _explain(self, found: TypedMemory) -> None:
+    def _explain(self, memory: TypedMemory) -> None:
         """Print trust, confidence and every source of a memory."""
-        why = self._memory.memories.why(found.id)
+        why = self._memory.memories.why(memory.id)
         lines = [("trust", f"{why.trust.tier}: {'; '.join(why.trust.reasons)}")]
         lines += [
             ("confidence", f"× {each.factor:.2f} = {each.value:.2f}  {each.text}")

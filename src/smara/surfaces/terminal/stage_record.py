@@ -45,16 +45,16 @@ def share_of(done: int, total: int) -> int:
     return min(99, 100 * done // total)
 
 
-def stage_line(found: dict[str, Any]) -> str:
+def stage_line(record: dict[str, Any]) -> str:
     """Return how far a run is, for people.
 
     >>> stage_line({"stage": "code", "done": 1, "total": 4, "left": ["vectors"],
     ...               "isRunning": True, "error": ""})
     'code, 25 %, then vectors'
     """
-    share = f", {share_of(found['done'], found['total'])} %" if found["total"] else ""
-    if not found["isRunning"]:
-        why = f" ({found['error']})" if found["error"] else ""
-        return f"stopped at {found['stage']}{share}{why}; `smara init` goes on"
-    left = f", then {', '.join(found['left'])}" if found["left"] else ""
-    return f"{found['stage']}{share}{left}"
+    share = f", {share_of(record['done'], record['total'])} %" if record["total"] else ""
+    if not record["isRunning"]:
+        why = f" ({record['error']})" if record["error"] else ""
+        return f"stopped at {record['stage']}{share}{why}; `smara init` goes on"
+    left = f", then {', '.join(record['left'])}" if record["left"] else ""
+    return f"{record['stage']}{share}{left}"

@@ -48,10 +48,10 @@ def currency(memory: Memory, with_vectors: bool = True) -> dict[str, Any]:
     }
 
 
-def currency_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
+def currency_lines(currency: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the lines about code, history and waiting work."""
-    code, commits = found["code"], found["commits"]
-    lines = [("reading", stage_line(found["reading"]))] if found["reading"] else []
+    code, commits = currency["code"], currency["commits"]
+    lines = [("reading", stage_line(currency["reading"]))] if currency["reading"] else []
     if code["state"] == "none":
         lines.append(("code", "not indexed; `smara code index` does it"))
     else:
@@ -63,12 +63,12 @@ def currency_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
             late = " that were read; newer ones are not seen"
         lines.append(("history", f"{output.count(commits['total'], 'commit')}{late}"))
     waiting = [
-        output.count(found[kind]["waiting"], noun)
+        output.count(currency[kind]["waiting"], noun)
         for kind, noun in (("events", "event"), ("vectors", "vector"))
-        if found[kind]["waiting"]
+        if currency[kind]["waiting"]
     ]
     if waiting:
-        hint = "" if found["reading"] else "; `smara worker --once` does them"
+        hint = "" if currency["reading"] else "; `smara worker --once` does them"
         lines.append(("waiting", f"{' and '.join(waiting)}{hint}"))
     return lines
 

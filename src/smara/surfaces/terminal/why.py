@@ -171,19 +171,19 @@ def _find(memory: Memory, target: str) -> _CodePlace:
     return found
 
 
-def _memories(memory: Memory, found: _CodePlace) -> list[TypedMemory]:
+def _memories(memory: Memory, code: _CodePlace) -> list[TypedMemory]:
     """Return the memories about a place; those about another function of its file are not."""
-    memories = {each.id: each for each in memory.memories.list(file=found.path, limit=100)}
-    if found.card is None:
+    memories = {each.id: each for each in memory.memories.list(file=code.path, limit=100)}
+    if code.card is None:
         return list(memories.values())
-    near = {each.memory_id for each in memory.code_knowledge.about([found.card.node], limit=50)}
+    near = {each.memory_id for each in memory.code_knowledge.about([code.card.node], limit=50)}
     for memory_id in sorted(near - set(memories), reverse=True):  # the newest first
         with suppress(NotFoundError):
             memories[memory_id] = memory.memories.get(memory_id)
     elsewhere = {
         each.memory_id
         for each in memory.code_knowledge.links()
-        if found.name and each.path == found.path and each.symbol
+        if code.name and each.path == code.path and each.symbol
     }
     return [each for each in memories.values() if each.id in near or each.id not in elsewhere]
 
@@ -259,20 +259,20 @@ def _names(word: str, text: str) -> bool:
     return re.search(rf"(?<![\w/.]){re.escape(word)}(?![\w/])", text) is not None
 
 
-def _json(found: _CodePlace, memories: list[dict[str, Any]]) -> dict[str, Any]:
-    card = found.card
+def _json(code: _CodePlace, memories: list[dict[str, Any]]) -> dict[str, Any]:
+    card = code.card
     return {
-        "path": found.path,
-        "line": found.line,
-        "name": found.name or None,
+        "path": code.path,
+        "line": code.line,
+        "name": code.name or None,
         "memories": memories,
-        "decisions": [decision_json(each) for each in found.decisions],
-        "reasons": [line_reason_json(each) for each in found.reasons],
+        "decisions": [decision_json(each) for each in code.decisions],
+        "reasons": [line_reason_json(each) for each in code.reasons],
         "changes": {
-            "commits": len(found.commits),
-            "authors": [{"name": name, "commits": n} for name, n in found.authors],
-            "last": commit_json(found.commits[0]) if found.commits else None,
-            "together": [{"path": path, "commits": n} for path, n in found.together],
+            "commits": len(code.commits),
+            "authors": [{"name": name, "commits": n} for name, n in code.authors],
+            "last": commit_json(code.commits[0]) if code.commits else None,
+            "together": [{"path": path, "commits": n} for path, n in code.together],
         },
         "sessions": [
             {
@@ -283,7 +283,7 @@ def _json(found: _CodePlace, memories: list[dict[str, Any]]) -> dict[str, Any]:
                 "host": each.agent or None,
                 "title": each.title or None,
             }
-            for each in found.sessions
+            for each in code.sessions
         ],
         "failures": [
             {
@@ -293,7 +293,7 @@ def _json(found: _CodePlace, memories: list[dict[str, Any]]) -> dict[str, Any]:
                 "at": each.at,
                 "runs": each.runs,
             }
-            for each in found.failures
+            for each in code.failures
         ],
         "code": card
         and {
@@ -304,29 +304,29 @@ def _json(found: _CodePlace, memories: list[dict[str, Any]]) -> dict[str, Any]:
             "usedBy": [reached_json(each) for each in card.callers],
             "tests": [reached_json(each) for each in card.tests],
         },
-        "tasks": [task_json(each) for each in found.tasks],
+        "tasks": [task_json(each) for each in code.tasks],
     }
 
 
-def _print_head(found: _CodePlace) -> None:
-    card = found.card
-    output.say(node_heading(card.node) if card is not None else found.label, bold=True)
+def _print_head(code: _CodePlace) -> None:
+    card = code.card
+    output.say(node_heading(card.node) if card is not None else code.label, bold=True)
     if card is not None and card.node.signature:
         output.sentence(" ".join(card.node.signature.split()))
-    if found.line is not None:
-        with suppress(OSError, IndexError), open(found.path, encoding="utf-8") as file:
-            text = file.read().splitlines()[found.line - 1].strip()
-            output.say(f"{found.line}  {redact_text(text)}", dim=True)
+    if code.line is not None:
+        with suppress(OSError, IndexError), open(code.path, encoding="utf-8") as file:
+            text = file.read().splitlines()[code.line - 1].strip()
+            output.say(f"{code.line}  {redact_text(text)}", dim=True)
 
 
 def _title(text: str) -> None:
     output.say("", text, bold=True)
 
 
-def _print_memories(found: _CodePlace, shapes: Sequence[dict[str, Any]]) -> bool:
-    if found.memories:
+def _print_memories(code: _CodePlace, shapes: Sequence[dict[str, Any]]) -> bool:
+    if code.memories:
         _title("Know before you change it")
-    for each, shape in zip(found.memories, shapes, strict=True):
+    for each, shape in zip(code.memories, shapes, strict=True):
         text = one_line(each.content, 400)
         lines = output.paragraph(text, f"    {each.short_id}  ", " " * (len(each.short_id) + 6))
         head = styled(each.short_id, bold=output.is_terminal())
@@ -334,13 +334,13 @@ def _print_memories(found: _CodePlace, shapes: Sequence[dict[str, Any]]) -> bool
         facts = f"{memory_facts(shape, is_local=True)} · {output.when(each.evidence_at)}"
         indent = " " * (len(each.short_id) + 6)
         output.say(output.paragraph(facts, indent, indent), dim=True)
-    return bool(found.memories)
+    return bool(code.memories)
 
 
-def _print_decisions(found: _CodePlace) -> bool:
-    if found.decisions:
+def _print_decisions(code: _CodePlace) -> bool:
+    if code.decisions:
         _title("Decided")
-    for each in found.decisions:
+    for each in code.decisions:
         plan = "plan: " if each.is_plan else ""
         _print_item(each.short_id, output.when(each.decided_at), plan + each.rule)
         for text in each.quotations[:1]:
@@ -348,7 +348,7 @@ def _print_decisions(found: _CodePlace) -> bool:
                 output.say(
                     output.paragraph(f"“{one_line(text, 300)}”", "      ", "      "), dim=True
                 )
-    return bool(found.decisions)
+    return bool(code.decisions)
 
 
 def _print_item(name: str, when: str, text: str) -> None:
@@ -357,10 +357,10 @@ def _print_item(name: str, when: str, text: str) -> None:
     output.say(output.paragraph(one_line(text, 600), "      ", "      "))
 
 
-def _print_reasons(found: _CodePlace) -> bool:
-    if found.reasons:
+def _print_reasons(code: _CodePlace) -> bool:
+    if code.reasons:
         _title("Why it is so, from the history")
-    for each in found.reasons[:_MOST_REASONS]:
+    for each in code.reasons[:_MOST_REASONS]:
         commit, undone = each.commit, each.undone_by
         head = styled(commit.short_id, bold=output.is_terminal())
         output_line = f"  {head}  {output.when(commit.at)}  "
@@ -369,7 +369,7 @@ def _print_reasons(found: _CodePlace) -> bool:
         click.echo(output_line + rest[taken:])
         output.say(output.paragraph(one_line(commit.reason, 500), "      ", "      "))
         if undone is None:
-            here = " This line is one of them." if found.line in each.lines else ""
+            here = " This line is one of them." if code.line in each.lines else ""
             verb = "stands" if len(each.lines) == 1 else "stand"
             stand = f"{output.count(len(each.lines), 'line')} of it {verb} today.{here}"
             output.say(output.paragraph(stand, "      ", "      "), dim=True)
@@ -379,66 +379,66 @@ def _print_reasons(found: _CodePlace) -> bool:
                 "states no reason."
             )
             output.say(output.paragraph(text, "      ", "      "), fg="yellow")
-    if len(found.reasons) > _MOST_REASONS:
-        more = len(found.reasons) - _MOST_REASONS
-        output.say(f"  and {more} more: smara commits why {found.path}", dim=True)
-    return bool(found.reasons)
+    if len(code.reasons) > _MOST_REASONS:
+        more = len(code.reasons) - _MOST_REASONS
+        output.say(f"  and {more} more: smara commits why {code.path}", dim=True)
+    return bool(code.reasons)
 
 
-def _print_changes(found: _CodePlace) -> bool:
-    if not found.commits:
+def _print_changes(code: _CodePlace) -> bool:
+    if not code.commits:
         return False
-    _title("Changed, as its file" if found.name else "Changed")
-    last, total = found.commits[0], len(found.commits)
+    _title("Changed, as its file" if code.name else "Changed")
+    last, total = code.commits[0], len(code.commits)
     many = f"{total:,}{'+' if total == _COMMITS else ''}"
-    who = ", ".join(f"{name} ({n})" for name, n in found.authors)
-    if len(found.authors) == 1:
-        who = found.authors[0][0]
+    who = ", ".join(f"{name} ({n})" for name, n in code.authors)
+    if len(code.authors) == 1:
+        who = code.authors[0][0]
     _print_fact("by", f"{who}: {many} {'commit' if total == 1 else 'commits'}")
     _print_fact("last", f"{output.when(last.at)}, {last.short_id} “{last.subject}”")
-    if found.together:
-        _print_fact("with", ", ".join(f"{path} ({n} of {many})" for path, n in found.together))
+    if code.together:
+        _print_fact("with", ", ".join(f"{path} ({n} of {many})" for path, n in code.together))
     return True
 
 
-def _print_sessions(found: _CodePlace) -> bool:
+def _print_sessions(code: _CodePlace) -> bool:
     """Print the sessions that edited the file, with the message of the last edit."""
-    if found.sessions:
-        _title("Edited in sessions, as its file" if found.name else "Edited in sessions")
-    for each in found.sessions[:_FEW]:
+    if code.sessions:
+        _title("Edited in sessions, as its file" if code.name else "Edited in sessions")
+    for each in code.sessions[:_FEW]:
         head = f"{output.short(each.thread_id)}:{each.seq}"
         many = f", {output.count(each.edits, 'edit')}" if each.edits > 1 else ""
         by = f" by {each.agent}" if each.agent else ""
         click.echo(f"  {styled(head, bold=output.is_terminal())}  {output.when(each.at)}{by}{many}")
         if each.title:
             output.say(output.paragraph(one_line(each.title, 160), "      ", "      "), dim=True)
-    if len(found.sessions) > _FEW:
+    if len(code.sessions) > _FEW:
         output.say("  and earlier ones", dim=True)
-    return bool(found.sessions)
+    return bool(code.sessions)
 
 
-def _print_failures(found: _CodePlace) -> bool:
+def _print_failures(code: _CodePlace) -> bool:
     """Print the tests that failed, with the message that reports the last failure."""
-    if found.failures:
+    if code.failures:
         _title("Its tests failed")
-    for each in found.failures[:_FEW]:
+    for each in code.failures[:_FEW]:
         head = f"{output.short(each.thread_id)}:{each.seq}"
         runs = f", {output.count(each.runs, 'run')}" if each.runs > 1 else ""
         click.echo(f"  {styled(head, bold=output.is_terminal())}  {output.when(each.at)}{runs}")
         output.say(output.paragraph(one_line(each.test, 200), "      ", "      "))
         if each.error:
             output.say(output.paragraph(one_line(each.error, 200), "      ", "      "), dim=True)
-    if len(found.failures) > _FEW:
+    if len(code.failures) > _FEW:
         output.say("  and earlier ones", dim=True)
-    return bool(found.failures)
+    return bool(code.failures)
 
 
 def _print_fact(name: str, text: str) -> None:
     output.say(output.paragraph(text, f"  {name:<8}", " " * 10))
 
 
-def _print_code(found: _CodePlace) -> bool:
-    card = found.card
+def _print_code(code: _CodePlace) -> bool:
+    card = code.card
     if card is None or not (card.callers or card.tests or card.dependents):
         return False
     _title("Depends on it")
@@ -452,12 +452,12 @@ def _print_code(found: _CodePlace) -> bool:
         more = [f"and {len(lines) - _FEW} more"] if len(lines) > _FEW else []
         for number, line in enumerate([*lines[:_FEW], *more]):
             _print_fact(title if number == 0 else "", line)
-    _print_fact("in all", f"{card.dependents:,}; `smara code impact {found.label}` lists them")
+    _print_fact("in all", f"{card.dependents:,}; `smara code impact {code.label}` lists them")
     return True
 
 
-def _print_tasks(found: _CodePlace, blocked: set[str]) -> bool:
-    if found.tasks:
+def _print_tasks(code: _CodePlace, blocked: set[str]) -> bool:
+    if code.tasks:
         _title("Tasks")
-        print_tasks(found.tasks, blocked, indent="  ")
-    return bool(found.tasks)
+        print_tasks(code.tasks, blocked, indent="  ")
+    return bool(code.tasks)

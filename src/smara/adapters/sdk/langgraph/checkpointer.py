@@ -138,10 +138,12 @@ class SmaraSaver(BaseCheckpointSaver[str]):
         where = {
             column: str(given[name])
             for name, column in (
-                ("thread_id", "key"), ("checkpoint_ns", "namespace"), ("checkpoint_id", "name"),
+                ("thread_id", "key"),
+                ("checkpoint_ns", "namespace"),
+                ("checkpoint_id", "name"),
             )
             if given.get(name) is not None and (name != "checkpoint_id" or given[name])
-        }  # fmt: skip
+        }
         check_filter(filter)
         with self._states.read() as batch:
             states = batch.list(
@@ -447,13 +449,19 @@ class SmaraSaver(BaseCheckpointSaver[str]):
             [
                 each
                 for each in batch.list(key=key)
-                if (each.kind in (_CHECKPOINT, _WRITE) and each.namespace == namespace
-                    and each.name in names)
+                if (
+                    each.kind in (_CHECKPOINT, _WRITE)
+                    and each.namespace == namespace
+                    and each.name in names
+                )
                 or (each.kind == _RUN and each.part == namespace and each.name in names)
-                or (each.kind == _CHANNEL and each.namespace == namespace
-                    and (each.name, each.part) not in versions)
+                or (
+                    each.kind == _CHANNEL
+                    and each.namespace == namespace
+                    and (each.name, each.part) not in versions
+                )
             ]
-        )  # fmt: skip
+        )
 
     def _dump(self, value: Any) -> tuple[str, str]:
         kind, data = self.serde.dumps_typed(_redacted(value) if self._is_redacted else value)

@@ -54,12 +54,13 @@ def _content(content: Any) -> Iterator[Part]:
         kind = block.get("type") if isinstance(block, Mapping) else None
         if kind in _CALLS or kind is None:
             continue  # calls come again as such
-        part: PartType = (
-            "reasoning" if kind in _REASONING
-            else "image" if kind in _IMAGES
-            else "text" if isinstance(block.get("text"), str)
-            else "file"
-        )  # fmt: skip
+        part: PartType = "file"
+        if kind in _REASONING:
+            part = "reasoning"
+        elif kind in _IMAGES:
+            part = "image"
+        elif isinstance(block.get("text"), str):
+            part = "text"
         words = next(
             (block[name] for name in ("text", *_REASONING) if isinstance(block.get(name), str)), ""
         )

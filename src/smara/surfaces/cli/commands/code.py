@@ -433,6 +433,7 @@ def index(call: Invocation, root: str | None, full: bool, scip: str | None) -> R
 @with_memory
 def status(memory: Memory, root: str | None, is_all: bool) -> Reply:
     """Show the state of the code index, and what was skipped."""
+    memory.code.tree(root or os.curdir)  # an incomplete language is refused by name
     found = memory.code.trees() if is_all else [memory.code.status(root)]
     shown = [
         {
@@ -486,8 +487,7 @@ def watch(call: Invocation, root: str | None, seconds: float | None) -> Reply:
     """Index the code and every change as it is saved, until stopped."""
     stop = threading.Event()
     seen: list[IndexReport] = []
-    timer = threading.Timer(seconds or 0, stop.set)
-    timer.daemon = True
+    timer = None if seconds is None else threading.Timer(seconds, stop.set)
     with call.memory() as memory:
 
         def tell(report: IndexReport) -> None:
@@ -495,12 +495,14 @@ def watch(call: Invocation, root: str | None, seconds: float | None) -> Reply:
             if not call.as_json:
                 output.say(_summary(report))
 
-        if seconds is not None:
+        if timer is not None:
+            timer.daemon = True
             timer.start()
         try:
             memory.code.watch(stop, root, tell)
         finally:
-            timer.cancel()
+            if timer is not None:
+                timer.cancel()
     yield {"updates": [_report_json(report) for report in seen]}
 
 

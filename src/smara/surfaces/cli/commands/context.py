@@ -225,11 +225,11 @@ def _recalled(
         notes = (f"The provider {name!r} cannot resume a thread; this is what it recalls.",)
     found = provider.recall()
     counter = counter_for(memory.settings.token_model)
-    pieces: list[Piece] = [
-        ("message", str(message.get("role", "")), counter.count(text).tokens, None, text)
-        for message in found
-        for text in (plain(message.get("content", "")),)
-    ]
+    pieces: list[Piece] = []
+    for message in found:
+        text = plain(message.get("content", ""))
+        tokens = counter.count(text).tokens
+        pieces.append(("message", str(message.get("role", "")), tokens, None, text))
     data = {"memory": name, "messages": found, "tokens": sum(each[2] for each in pieces)}
     return pieces, data, notes
 

@@ -150,12 +150,12 @@ def why(call: Invocation, target: str) -> Reply:
     output.sentence(*found.lines(), others="    ")
 
 
-def _print(found: list[Decision], nothing: str) -> None:
-    if not found:
+def _print(decisions: list[Decision], nothing: str) -> None:
+    if not decisions:
         output.sentence(nothing)
         return
     output.table(
         ("id", "day", "decision"),
-        [(each.short_id, each.day, each.rule) for each in found],
+        [(each.short_id, each.day, each.rule) for each in decisions],
         folding=("decision",),
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from smara.adapters.host import Here
-from smara.adapters.host_specs import TRANSCRIPTS
+from smara.adapters.host_specs import NOTES, TRANSCRIPTS
 from smara.adapters.importer import (
     FOREIGN,
     FORMATS,
@@ -33,13 +33,11 @@ from smara.surfaces.cli.options import Invocation, Reply, common
 if TYPE_CHECKING:
     from smara.adapters.git_history import GitReport
     from smara.adapters.mastra.importer import MastraReport
-    from smara.adapters.vendor_memories import Vendor
 
 
 _NOTES = "-memory"
 OTHER_SOURCES = (
-    "git", "mastra", "claude-memory", "codex-memory", "gemini-memory", "goose-memory",
-    "agent-memories",
+    "git", "mastra", *(f"{name}{_NOTES}" for name in NOTES), "agent-memories",
 )  # fmt: skip
 _SHOWN = 12
 
@@ -224,7 +222,7 @@ def _import_mastra(
 
 
 def _import_notes(call: Invocation, source: str, files: Sequence[str], dry_run: bool) -> Reply:
-    from smara.adapters.vendor_memories import VENDORS, import_vendor_memories
+    from smara.adapters.vendor_memories import import_vendor_memories
     from smara.surfaces.cli.commands.memories.instructions import print_report, report_json
 
     if files:
@@ -232,9 +230,7 @@ def _import_notes(call: Invocation, source: str, files: Sequence[str], dry_run: 
             f"--from {source} finds the notes itself. For single files use `smara memories import "
             "FILE`."
         )
-    vendors: Sequence[Vendor] = VENDORS
-    if source.endswith(_NOTES):
-        vendors = [each for each in VENDORS if f"{each}{_NOTES}" == source]
+    vendors = [each for each in NOTES if f"{each}{_NOTES}" == source] or list(NOTES)
     with call.memory() as memory, output.bar("notes") as progress:
         report = import_vendor_memories(
             memory, None, vendors, is_dry_run=dry_run, progress=progress

@@ -366,10 +366,10 @@ def failures(memory: Memory, limit: int) -> Reply:
     )
 
 
-def _show_failures(found: list[ObservationFailure], warned: list[ObservationWarning]) -> None:
-    if not found and not warned:
+def _show_failures(failures: list[ObservationFailure], warned: list[ObservationWarning]) -> None:
+    if not failures and not warned:
         output.say("No failures.")
-    for each in found:
+    for each in failures:
         where = (
             f"{each.thread_id or 'several threads'}:{each.first_seq}"
             if each.first_seq

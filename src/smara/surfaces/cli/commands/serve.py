@@ -11,11 +11,10 @@ from pathlib import Path
 import click
 
 from smara.config import load_settings
-from smara.environment import serve_folder
-from smara.memory import open_memory
+from smara.memory import Memory, open_memory
+from smara.requests.models import Principal
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, Reply, common, needs_extra
-from smara.surfaces.http.keys import KeyFile, Principal
+from smara.surfaces.cli.options import Invocation, Reply, common, needs_extra, with_memory
 from smara.telemetry.trace import start_tracing
 
 _DAY_MS = 86_400_000
@@ -100,6 +99,7 @@ def _serve(
             pages=panel_routes,
             show=show,
             drain_seconds=settings.drain_seconds,
+            is_logged=settings.log_format == "json",
             public_url=settings.public_url or "",
         ),
         call.as_json,
@@ -107,10 +107,6 @@ def _serve(
 
 
 keys_command = click.Group("keys", help="Add, list and revoke access keys of the HTTP server.")
-
-
-def _file() -> KeyFile:
-    return KeyFile(Path(serve_folder()) / "keys.json")
 
 
 @keys_command.command("add")
@@ -121,9 +117,9 @@ def _file() -> KeyFile:
     "--only-project", "projects", metavar="NAME", multiple=True, help="Only this project."
 )
 @click.option("--days", type=click.IntRange(1, 3_650), metavar="N", help="It ends after N days.")
-@common
+@with_memory
 def add_key(
-    call: Invocation,
+    memory: Memory,
     name: str,
     read_only: bool,
     agent: bool,
@@ -131,24 +127,25 @@ def add_key(
     days: int | None,
 ) -> Reply:
     """Make a key and print it; it is shown this once."""
+    now_ms = int(time.time() * 1_000)
     principal = Principal(
         name,
         may_write=not read_only,
         is_person=not agent,
         projects=projects or None,
-        expires_at=int(time.time() * 1_000) + days * _DAY_MS if days else None,
+        expires_at=now_ms + days * _DAY_MS if days else None,
     )
-    secret = _file().add(principal)
+    secret = memory.internals.requests.access.add(principal, now_ms)
     yield {**_key_json(principal), "key": secret}
     click.echo(secret)
     output.say(f"Send it as `Authorization: Bearer KEY`. `smara keys revoke {name}` ends it.")
 
 
 @keys_command.command("list")
-@common
-def list_keys(call: Invocation) -> Reply:
+@with_memory
+def list_keys(memory: Memory) -> Reply:
     """List the keys; their secrets are not stored."""
-    keys = sorted(_file().read().values(), key=lambda each: each.name)
+    keys = memory.internals.requests.access.list()
     yield [_key_json(each) for each in keys]
     output.table(
         ("key", "may", "as", "projects", "until"),
@@ -167,10 +164,10 @@ def list_keys(call: Invocation) -> Reply:
 
 @keys_command.command("revoke")
 @click.argument("name")
-@common
-def revoke_key(call: Invocation, name: str) -> Reply:
+@with_memory
+def revoke_key(memory: Memory, name: str) -> Reply:
     """End a key; running servers refuse it at once."""
-    gone = _file().revoke(name)
+    gone = memory.internals.requests.access.revoke(name)
     yield _key_json(gone)
     output.say(f"Revoked {gone.name}.")
 

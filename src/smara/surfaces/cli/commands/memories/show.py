@@ -51,10 +51,10 @@ def worth_of(memory: Memory, memories: Iterable[TypedMemory]) -> dict[str, float
     return {each.id: memory.memories.confidence(each, code).value for each in shown}
 
 
-def memories_json(memory: Memory, found: Sequence[TypedMemory]) -> list[dict[str, Any]]:
+def memories_json(memory: Memory, memories: Sequence[TypedMemory]) -> list[dict[str, Any]]:
     """Return memories as JSON, with confidence and freshness now."""
-    worth, code = worth_of(memory, found), memory.memories.freshness(found)
-    return [memory_json(each, worth[each.id], code.get(each.id)) for each in found]
+    worth, code = worth_of(memory, memories), memory.memories.freshness(memories)
+    return [memory_json(each, worth[each.id], code.get(each.id)) for each in memories]
 
 
 def _rows(

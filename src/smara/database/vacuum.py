@@ -1,0 +1,105 @@
+"""Find the files of PostgreSQL with freed rows of projects.
+
+A project lies in one part of each divided table and in the tables that are not divided. Any of
+these may have bytes of its rows, also of those that were changed or removed long ago; the parts of
+other projects have none. Counters of the server do not tell more: a crash resets them, and rows
+that were cleaned up are counted no more while their bytes are still there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from smara.database.session import Session, number
+
+_PLACES = r"""
+SELECT coalesce(w.relname, c.relname), c.relname FROM pg_class c
+  LEFT JOIN pg_inherits i ON i.inhrelid = c.oid LEFT JOIN pg_class w ON w.oid = i.inhparent
+  WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
+    AND (w.oid IS NULL OR ?::int[] IS NULL OR ?::int[] @>
+      ARRAY[substring(pg_get_expr(c.relpartbound, c.oid) FROM 'remainder (\d+)')::int])
+  ORDER BY c.relname
+"""
+_WITH_PAGES = """
+SELECT c.relname FROM pg_class c
+  WHERE c.relnamespace = current_schema()::regnamespace AND c.relname = ANY(?::text[])
+    AND (pg_relation_size(c.oid) > 0 OR pg_relation_size(nullif(c.reltoastrelid, 0)) > 0
+      OR EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid
+        AND pg_relation_size(i.indexrelid) > current_setting('block_size')::int))
+  ORDER BY c.relname
+"""
+"""An index keeps values of a table whose last pages were given back."""
+_MOST_WAITS = 300
+_OLDER = """
+WITH now AS (SELECT txid_current_snapshot() AS snapshot)
+SELECT 1 FROM now WHERE txid_snapshot_xmin(snapshot) < ? OR EXISTS (
+  SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+    AND age(backend_xmin) > txid_snapshot_xmax(snapshot) - ?)
+"""
+"""Whether a transaction or a snapshot is older than a mark, the number of the next transaction."""
+_CLEAR_STATISTICS = """
+DO $$ DECLARE each record; names name[] := string_to_array(current_setting('smara.cleared'), ',');
+BEGIN
+  -- An index of expressions has statistics of its own.
+  names := names || ARRAY(SELECT x.relname FROM pg_class t JOIN pg_index i ON i.indrelid = t.oid
+    JOIN pg_class x ON x.oid = i.indexrelid WHERE t.relname = ANY(names)
+    AND t.relnamespace = current_schema()::regnamespace AND i.indexprs IS NOT NULL);
+  FOR each IN SELECT s.schemaname AS home, s.tablename, s.attname, s.inherited FROM pg_stats s
+    JOIN pg_class c ON c.relnamespace = current_schema()::regnamespace AND c.relname = s.tablename
+    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = s.attname
+    JOIN pg_type t ON t.oid = a.atttypid
+    WHERE s.schemaname = current_schema() AND s.tablename = ANY(names)
+      AND (NOT s.inherited OR t.typcategory <> 'N')
+  LOOP
+    BEGIN
+      IF current_setting('server_version_num')::int >= 180000 THEN
+        PERFORM pg_clear_attribute_stats(
+          each.home, each.tablename, each.attname, each.inherited);
+      ELSE
+        DELETE FROM pg_statistic s USING pg_attribute a WHERE a.attrelid = s.starelid
+          AND a.attnum = s.staattnum AND a.attname = each.attname
+          AND s.stainherit = each.inherited AND s.starelid = each.tablename::regclass;
+      END IF;
+    EXCEPTION WHEN insufficient_privilege THEN NULL;
+    END;
+  END LOOP;
+END $$
+"""
+
+
+def find_places(session: Session, parts: Collection[int] | None) -> dict[str, list[str]]:
+    """Return the places of each table's rows: itself, or parts of it."""
+    found: dict[str, list[str]] = {}
+    numbers = None if parts is None else list(parts)
+    for table, place in session.all(_PLACES, (numbers, numbers)):
+        found.setdefault(table, []).append(place)
+    return found
+
+
+def with_pages(session: Session, places: Collection[str]) -> list[str]:
+    """Return those of some places whose files may hold a value."""
+    return [row[0] for row in session.all(_WITH_PAGES, (list(places),))]
+
+
+def clear_statistics(session: Session, tables: Collection[str]) -> None:
+    """Clear the statistics of tables, which hold values of rows.
+
+    ANALYZE leaves those of a table that is empty now. A divided table as a whole keeps those of
+    numbers: they are of all its parts.
+    """
+    session.all("SELECT set_config('smara.cleared', ?, true)", (",".join(tables),))
+    session.run(_CLEAR_STATISTICS)
+
+
+def wait_for_older(session: Session) -> None:
+    """Wait some time for transactions that may see rows which are gone.
+
+    Such rows would be copied into the new files. A transaction that writes holds back the
+    snapshots of all databases of the server; those that begin later do no harm, so a busy server
+    is not waited for.
+    """
+    mark = number(session, "SELECT txid_snapshot_xmax(txid_current_snapshot())")
+    for _ in range(_MOST_WAITS):
+        if session.one(_OLDER, (mark, mark)) is None:
+            break
+        session.one("SELECT pg_sleep(0.1)")

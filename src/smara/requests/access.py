@@ -1,0 +1,172 @@
+"""Know who may ask a store's servers: keys, codes, sessions.
+
+They lie in the store, so that every server of it knows them: a request may go to any, and what is
+revoked is refused by all at once. Only hashes are stored: who reads the store cannot use them.
+"""
+
+from __future__ import annotations
+
+from smara.database.database import Session
+from smara.database.projects import ProjectContext
+from smara.errors import ConflictError, NotFoundError
+from smara.requests.models import (
+    CODE_SECONDS,
+    SESSION_SECONDS,
+    Principal,
+    hash_of,
+    new_secret,
+)
+
+_MOST_SESSIONS = 1_000
+_COLUMNS = "hash, name, may_write, is_person, is_limited, expires_at, kind"
+
+
+class Access:
+    """The named keys of a store, and its browsers' codes and sessions."""
+
+    def __init__(self, project: ProjectContext) -> None:
+        self._database = project.database
+
+    def list(self) -> list[Principal]:
+        """Return the holders of named keys, by name."""
+        with self._database.read() as session:
+            rows = session.all(f"SELECT {_COLUMNS} FROM access WHERE kind = 'key' ORDER BY name")
+            return [_principal(session, row) for row in rows]
+
+    def add(self, principal: Principal, now_ms: int) -> str:
+        """Add a named key and return it; it is shown this once.
+
+        Args:
+            principal: Its holder. The projects it is limited to must exist.
+            now_ms: The time.
+
+        Returns:
+            The key.
+
+        Raises:
+            ConflictError: If a key has this name.
+            NotFoundError: If there is no such project.
+        """
+        secret, names = new_secret(), principal.projects or ()
+        with self._database.write() as session:
+            if session.one(
+                "SELECT 1 FROM access WHERE kind = 'key' AND name = ?", (principal.name,)
+            ):
+                raise ConflictError(
+                    f"There is a key {principal.name!r}. Revoke it first: `smara keys revoke`."
+                )
+            _insert(session, secret, principal, kind="key", now_ms=now_ms)
+            for name in dict.fromkeys(names):
+                row = session.one("SELECT no FROM projects WHERE id = ?", (name,))
+                if row is None:
+                    raise NotFoundError(
+                        f"There is no project {name!r}. `smara projects` lists them.", project=name
+                    )
+                session.run(
+                    "INSERT INTO access_projects (project_no, hash) VALUES (?, ?)",
+                    (row[0], hash_of(secret)),
+                )
+        return secret
+
+    def revoke(self, name: str) -> Principal:
+        """Remove a named key; running servers refuse it from now on.
+
+        Raises:
+            NotFoundError: If no key has this name.
+        """
+        with self._database.write() as session:
+            row = session.one(
+                f"SELECT {_COLUMNS} FROM access WHERE kind = 'key' AND name = ?", (name,)
+            )
+            if row is None:
+                raise NotFoundError(f"There is no key {name!r}. `smara keys list` shows them.")
+            gone = _principal(session, row)
+            session.run("DELETE FROM access WHERE hash = ?", (row[0],))
+        return gone
+
+    def find(self, secret: str, kind: str, now_ms: int) -> Principal | None:
+        """Return the holder of a valid ``key`` or ``session``."""
+        with self._database.read() as session:
+            row = session.one(
+                f"SELECT {_COLUMNS} FROM access WHERE hash = ? AND kind = ?",
+                (hash_of(secret), kind),
+            )
+            if row is None or (row[5] is not None and row[5] <= now_ms):
+                return None
+            return _principal(session, row)
+
+    def add_code(self, name: str, now_ms: int) -> str:
+        """Return a code that opens a browser once, for a person."""
+        code, until = new_secret(), now_ms + CODE_SECONDS * 1_000
+        with self._database.write() as session:
+            session.run("DELETE FROM access WHERE kind <> 'key' AND expires_at <= ?", (now_ms,))
+            holder = Principal(name, expires_at=until)
+            _insert(session, code, holder, kind="code", now_ms=now_ms)
+        return code
+
+    def exchange(self, code: str, now_ms: int) -> str | None:
+        """Exchange a code for a new session.
+
+        Returns:
+            The session; ``None`` if the code was used, or is too old.
+        """
+        secret = new_secret()
+        with self._database.write() as session:
+            row = session.one(
+                "DELETE FROM access WHERE hash = ? AND kind = 'code' AND expires_at > ?"
+                " RETURNING name",
+                (hash_of(code), now_ms),
+            )
+            if row is None:
+                return None
+            until = now_ms + SESSION_SECONDS * 1_000
+            holder = Principal(str(row[0]), expires_at=until)
+            _insert(session, secret, holder, kind="session", now_ms=now_ms)
+            session.run(
+                "DELETE FROM access WHERE kind = 'session' AND hash NOT IN (SELECT hash FROM access"
+                " WHERE kind = 'session' ORDER BY expires_at DESC, hash LIMIT ?)",
+                (_MOST_SESSIONS,),
+            )
+        return secret
+
+    def leave(self, secret: str) -> None:
+        """End a browser's session."""
+        with self._database.write() as session:
+            session.run(
+                "DELETE FROM access WHERE hash = ? AND kind = 'session'", (hash_of(secret),)
+            )
+
+
+def _insert(session: Session, secret: str, holder: Principal, *, kind: str, now_ms: int) -> None:
+    session.run(
+        "INSERT INTO access (hash, kind, name, may_write, is_person, is_limited, made_at,"
+        " expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            hash_of(secret),
+            kind,
+            holder.name,
+            int(holder.may_write),
+            int(holder.is_person),
+            int(holder.projects is not None),
+            now_ms,
+            holder.expires_at,
+        ),
+    )
+
+
+def _principal(session: Session, row: tuple[object, ...]) -> Principal:
+    hashed, name, may_write, is_person, is_limited, expires_at, kind = row
+    projects = session.all(
+        "SELECT p.id FROM access_projects a JOIN projects p ON p.no = a.project_no"
+        " WHERE a.hash = ? ORDER BY p.id",
+        (hashed,),
+    )
+    return Principal(
+        str(name),
+        may_write=bool(may_write),
+        is_person=bool(is_person),
+        # A key whose projects were all erased sees none.
+        projects=tuple(str(each[0]) for each in projects) if is_limited else None,
+        expires_at=expires_at if isinstance(expires_at, int) else None,
+        is_browser=kind == "session",
+    )

@@ -1,0 +1,84 @@
+"""Who may ask the servers of a store: keys, codes and sessions, on both databases."""
+
+from __future__ import annotations
+
+import pytest
+
+from smara.errors import ConflictError, NotFoundError
+from smara.requests.models import CODE_SECONDS, SESSION_SECONDS, Principal
+from tests.contract.both import EACH_DATABASE
+
+pytestmark = EACH_DATABASE
+NOW = 1_800_000_000_000
+
+
+@pytest.fixture
+def access(memory):
+    return memory.internals.requests.access
+
+
+def test_key_is_known_by_its_secret_until_it_is_revoked(access):
+    secret = access.add(Principal("ci", may_write=False, is_person=False), NOW)
+    assert access.find(secret, "key", NOW) == Principal("ci", may_write=False, is_person=False)
+    assert access.find(secret, "session", NOW) is None
+    assert access.revoke("ci").name == "ci"
+    assert access.find(secret, "key", NOW) is None
+    with pytest.raises(NotFoundError, match="keys list"):
+        access.revoke("ci")
+
+
+def test_key_of_a_taken_name_or_of_no_project_is_refused_and_leaves_nothing(access):
+    access.add(Principal("ci"), NOW)
+    with pytest.raises(ConflictError, match="keys revoke"):
+        access.add(Principal("ci"), NOW)
+    with pytest.raises(NotFoundError, match="no project 'shpo'"):
+        access.add(Principal("other", projects=("shpo",)), NOW)
+    assert [each.name for each in access.list()] == ["ci"]
+
+
+def test_key_ends_at_its_time(access):
+    secret = access.add(Principal("short", expires_at=NOW + 1), NOW)
+    assert access.find(secret, "key", NOW) is not None
+    assert access.find(secret, "key", NOW + 1) is None
+    assert [each.name for each in access.list()] == ["short"], "it is still listed"
+
+
+def test_key_of_a_project_that_was_erased_sees_no_project(place):
+    with place.open(project="shop") as shop:
+        access = shop.internals.requests.access
+        secret = access.add(Principal("ci", projects=("shop",)), NOW)
+        found = access.find(secret, "key", NOW)
+        assert found is not None
+        assert found.projects == ("shop",)
+        shop.privacy.erase(is_everything=True)
+    with place.open(project="other") as memory:
+        found = memory.internals.requests.access.find(secret, "key", NOW)
+    assert found is not None
+    assert found.projects == (), "it is not a key for all"
+
+
+def test_code_opens_one_session_in_time(access):
+    code, late = access.add_code("ann", NOW), access.add_code("ann", NOW)
+    session = access.exchange(code, NOW)
+    assert session is not None
+    assert access.exchange(code, NOW) is None
+    assert access.exchange(late, NOW + CODE_SECONDS * 1_000) is None
+    found = access.find(session, "session", NOW)
+    assert found is not None
+    assert (found.name, found.is_browser, found.projects) == ("ann", True, None)
+    assert access.find(session, "session", NOW + SESSION_SECONDS * 1_000) is None
+    access.leave(session)
+    assert access.find(session, "session", NOW) is None
+
+
+def test_what_ended_leaves_no_rows_and_no_secret_is_stored(memory, access):
+    secrets = [access.add(Principal("ci"), NOW), access.add_code("ann", NOW)]
+    secrets.append(access.exchange(secrets[1], NOW))
+    with memory.internals.database.read() as session:
+        rows = session.all("SELECT hash, kind FROM access ORDER BY kind", ())
+    assert [row[1] for row in rows] == ["key", "session"]
+    assert not {row[0] for row in rows} & set(secrets)
+    access.add_code("ann", NOW + SESSION_SECONDS * 1_000)
+    with memory.internals.database.read() as session:
+        kinds = session.all("SELECT kind FROM access ORDER BY kind", ())
+    assert [row[0] for row in kinds] == ["code", "key"]

@@ -1,0 +1,209 @@
+"""An erase on PostgreSQL writes again where its project lies, and leaves the parts of others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import pytest
+
+from smara.database.servers import split_schema
+from tests.contract.conftest import Place
+from tests.contract.test_erased_bytes import files_with
+from tests.contract.test_erasing import CANARY, say
+
+pytestmark = [
+    pytest.mark.postgres,
+    pytest.mark.parametrize("place", ["postgres"], indirect=True),
+    pytest.mark.usefixtures("uuids"),
+]
+DAY = 86_400
+_FILES = (
+    "WITH parts AS (SELECT oid, relname, reltoastrelid FROM pg_class WHERE relkind = 'r'"
+    " AND relispartition AND relnamespace = current_schema()::regnamespace)"
+    " SELECT p.relname, c.relname, c.relfilenode::bigint FROM parts p JOIN pg_class c"
+    " ON c.oid IN (p.oid, p.reltoastrelid) OR c.oid IN (SELECT indexrelid FROM pg_index"
+    " WHERE indrelid IN (p.oid, p.reltoastrelid))"
+)
+_STATISTICS = (
+    "SELECT tablename, attname, s::text FROM pg_stats s WHERE schemaname = current_schema()"
+    " AND tablename ~ '_[0-9]+$'"
+)
+
+
+@pytest.fixture
+def projects(place: Place) -> dict[int, Any]:
+    """A project in each of some parts, with the same words in all, which the server counted."""
+    found: dict[int, Any] = {}
+    for number in range(9):
+        memory = place.open(project=f"p{number}", embedder="off")
+        for at in range(3):
+            say(memory, f"The walrus {at} sleeps in the harbor of {number}")
+        memory.memories.remember("Walruses sleep in harbors", type="gotcha")
+        memory.tasks.add("Wake the walrus")
+        found.setdefault(part_of(memory), memory)
+    assert len(found) > 3
+    run(memory, "ANALYZE")
+    return found
+
+
+def part_of(memory: Any) -> int:
+    internals = memory.internals
+    with internals.database.read() as session:
+        return int(internals.database.fulltext.part(session, internals.scope.project_no))
+
+
+def run(memory: Any, statement: str) -> None:
+    with memory.internals.database.autocommit() as session:
+        session.run(statement)
+
+
+def look(memory: Any, part: int) -> tuple[dict[Any, Any], dict[Any, Any]]:
+    """Return the files and the statistics of the other parts."""
+    with memory.internals.database.read() as session:
+        found = [session.all(_FILES), session.all(_STATISTICS)]
+    files, statistics = (
+        {tuple(row[:2]): row[2] for row in rows if not row[0].endswith(f"_{part}")}
+        for rows in found
+    )
+    assert len(files) > 600
+    assert len(statistics) > 20
+    return files, statistics
+
+
+def files_of_part(memory: Any, part: int) -> dict[str, int]:
+    with memory.internals.database.read() as session:
+        rows = session.all(_FILES)
+    return {name: number for table, name, number in rows if table.endswith(f"_{part}")}
+
+
+def change_often(memory: Any) -> None:
+    """Let words in and take them out again, so that nothing but freed bytes holds them."""
+    found = memory.memories.remember(f"{CANARY} pays late", type="gotcha", tags=[CANARY]).memory
+    memory.memories.update(found.id, content="Customers pay late", tags=["late"], by="person")
+    task = memory.tasks.add(f"Call {CANARY}", labels=[CANARY])
+    memory.tasks.update(task.id, title="Call the customer")
+    memory.threads.add("own", title=f"About {CANARY}", metadata={"note": CANARY})
+    memory.threads.update("own", title="About nothing", metadata={})
+    memory.working.put(f"# Page\n- {CANARY}", scope="resource", resource_id="default")
+    memory.working.put("# Page\n- nothing", scope="resource", resource_id="default")
+
+
+@pytest.mark.parametrize("is_vacuumed", [False, True], ids=["dead", "cleaned up"])
+def test_an_erase_leaves_files_and_statistics_of_other_parts(
+    projects: dict[int, Any], is_vacuumed: bool
+) -> None:
+    """1. Words stand in rows that were changed and removed. 2. Their project is erased."""
+    part, memory = next(iter(projects.items()))
+    other = projects[max(projects)]
+    change_often(memory)
+    say(memory, f"My neighbor {CANARY} wants a refund")
+    if is_vacuumed:
+        run(memory, "ANALYZE")
+        run(memory, "VACUUM")
+    assert files_with(memory, CANARY.encode())
+    before, own = look(memory, part), files_of_part(memory, part)
+    receipt = memory.privacy.erase(is_project=True)
+    assert receipt.is_clean, receipt.traces
+    assert look(other, part) == before
+    after = files_of_part(other, part)
+    assert {name for name, number in own.items() if after[name] != number} >= {
+        f"messages_{part}", f"message_index_{part}", f"words_{part}", f"memories_{part}",
+    }  # fmt: skip
+    windows = {CANARY[at : at + 12].encode() for at in range(len(CANARY) - 11)}
+    assert [files_with(other, window) for window in sorted(windows)] == [[]] * len(windows)
+    assert other.search("walrus harbor").hits
+
+
+def test_a_table_whose_pages_were_given_back_is_written_again(projects: dict[int, Any]) -> None:
+    """Its indexes keep the values."""
+    memory = projects[min(projects)]
+    task = memory.tasks.add("Paint the door", labels=[CANARY])
+    schema = memory.internals.database.schema
+    run(memory, f"DELETE FROM {schema}.task_labels")
+    run(memory, f"VACUUM {schema}.task_labels")
+    with memory.internals.database.read() as session:
+        assert session.one("SELECT pg_relation_size('task_labels')") == (0,)
+    assert files_with(memory, CANARY.encode())
+    memory.privacy.erase(tasks=[task.id])
+    assert files_with(memory, CANARY.encode()) == []
+
+
+def test_a_thread_is_erased_while_another_part_is_locked(
+    projects: dict[int, Any], place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who works in another part waits for no erase, and no erase for them."""
+    part, memory = next(iter(projects.items()))
+    database = memory.internals.database
+    begin = database._begin.replace("lock_timeout TO 30000", "lock_timeout TO 50")
+    assert begin != database._begin
+    monkeypatch.setattr(database, "_begin", begin)
+    others = [
+        f"{database.schema}.{table}_{other}"
+        for other in projects
+        for table in ("message_index", "record_index", "words", "commits")
+        if other != part
+    ]
+    with psycopg.connect(split_schema(str(place.address))[0]) as writer:
+        writer.execute(f"LOCK TABLE {', '.join(others)} IN ROW EXCLUSIVE MODE")
+        assert memory.privacy.erase(threads=["t"]).is_clean
+        writer.rollback()
+
+
+def test_the_same_words_in_another_part_are_no_trace(projects: dict[int, Any]) -> None:
+    """They stand in the statistics of both, which the server keeps in one file."""
+    words = 'The "walrus" of the harbor \\ wakes up at nine'
+    first, second = list(projects.values())[:2]
+    for memory in (first, second):
+        for thread in range(4):
+            say(memory, words, f"same{thread}")
+    run(first, "ANALYZE")
+    part = part_of(first)
+    before = look(first, part)
+    receipt = first.privacy.erase(text=words)
+    assert receipt.samples
+    assert receipt.is_clean, receipt.traces
+    assert look(first, part) == before
+    assert second.messages.list(thread_id="same0")[0].raw_content == words
+
+
+def test_an_unfinished_erase_is_finished_where_it_was(
+    projects: dict[int, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part, memory = next(iter(projects.items()))
+    other = projects[max(projects)]
+    change_often(memory)
+    say(memory, f"My neighbor {CANARY} wants a refund")
+    with monkeypatch.context() as patch:
+        patch.setattr(type(memory.internals.database), "vacuum", lambda self, projects: None)
+        assert memory.privacy.erase(is_project=True).traces
+    before = look(other, part)
+    assert other.privacy.problems()
+    assert other.privacy.finish_erase()
+    assert look(other, part) == before
+    assert files_with(other, CANARY.encode()) == []
+    assert other.privacy.problems() == []
+
+
+def test_retention_writes_a_part_again_once_for_all_its_projects(place: Place, clock: Any) -> None:
+    """1. Two projects of a part and one of another lose words. 2. Each part is written once."""
+    found: dict[int, list[Any]] = {}
+    while not any(len(each) == 2 for each in found.values()) or len(found) < 2:
+        number = sum(map(len, found.values()))
+        memory = place.open(project=f"p{number}", embedder="off", retention={"messages_days": 1})
+        found.setdefault(part_of(memory), []).append(memory)
+    (part, pair) = next(item for item in found.items() if len(item[1]) == 2)
+    single = next(memories[0] for at, memories in found.items() if at != part)
+    for memory in (*pair, single):
+        say(memory, f"{CANARY} said this")
+        say(memory, "And this stays a day", "later")
+    clock.advance(2 * DAY)
+    run(single, "ANALYZE")
+    numbers = []
+    for memory in (*pair, single):
+        before, own = look(memory, part_of(memory)), files_of_part(memory, part_of(memory))
+        memory.retention.run_due(is_patient=True)
+        assert look(memory, part_of(memory)) == before
+        numbers.append(files_of_part(memory, part_of(memory)) != own)
+        clock.advance(60)
+    assert numbers == [True, False, True]

@@ -1,0 +1,89 @@
+"""Several servers of one store: a request may go to any of them."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import threading
+
+import pytest
+
+from tests.surfaces.http_server import http_site
+from tests.surfaces.shell import DEADLINE_SECONDS, command, environment
+
+
+@pytest.fixture
+def two(db, tmp_path):
+    """Two servers of one store behind one address, with the key that both were given."""
+    named = {"key": "k" * 40, "public_url": "https://memory.example.org"}
+    with (
+        http_site(db, tmp_path / "one", **named) as one,
+        http_site(db, tmp_path / "two", **named) as two,
+    ):
+        yield one, two
+
+
+def test_browser_that_logged_in_at_one_server_is_known_to_the_other(two):
+    one, other = two
+    code = one.service.doorkeeper.new_code()
+    reply = other.ask("GET", f"/login?code={code}", key=None)
+    assert reply.status == 303
+    assert one.ask("GET", f"/login?code={code}", key=None).status == 401, "once, at any of them"
+    cookie = reply.headers["Set-Cookie"].partition(";")[0]
+    for site in two:
+        assert site.ask("GET", "/tasks", key=None, Cookie=cookie).status == 200
+    origin = f"http://127.0.0.1:{one.port}"
+    assert one.ask("POST", "/logout", {}, key=None, Cookie=cookie, Origin=origin).status == 200
+    for site in two:
+        assert site.ask("GET", "/tasks", key=None, Cookie=cookie).status == 401
+
+
+def test_named_key_is_known_to_both_until_it_is_revoked(two):
+    one, other = two
+    key = one.named_key("ci", may_write=False)
+    assert other.ask("GET", "/tasks", key=key).status == 200
+    assert other.ask("POST", "/tasks", {"title": "x"}, key=key).code == "read_only_key"
+    with other.service.store.memory() as memory:
+        memory.internals.requests.access.revoke("ci")
+    assert one.ask("GET", "/tasks", key=key).status == 401
+
+
+def test_person_with_a_named_key_opens_the_browser_under_the_own_name(two):
+    one, other = two
+    path = one.ask("POST", "/login/codes", {}, key=one.named_key("ann")).json["path"]
+    cookie = other.ask("GET", path, key=None).headers["Set-Cookie"].partition(";")[0]
+    made = other.ask(
+        "POST", "/tasks", {"title": "x"}, key=None, Cookie=cookie,
+        Origin=f"http://127.0.0.1:{other.port}",
+    )  # fmt: skip
+    assert made.status == 201
+
+
+def test_address_that_opens_the_panel_stands_in_no_log(db, tmp_path):
+    """A server that others reach, or whose lines are a log, prints none."""
+    for variables, address in (
+        ({"SMARA_LOG_FORMAT": "json"}, "127.0.0.1:0"),
+        ({"SMARA_HTTP_KEY": "k" * 40}, "0.0.0.0:0"),
+    ):
+        process = subprocess.Popen(
+            command("serve", "--listen", address),
+            env=environment() | variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        watch = threading.Timer(DEADLINE_SECONDS, process.kill)
+        watch.start()
+        try:
+            assert process.stderr is not None
+            first = process.stderr.readline().decode()
+            process.send_signal(signal.SIGTERM)
+            out, err = process.communicate()
+        finally:
+            watch.cancel()
+            process.kill()
+        lines = first + (out + err).decode()
+        assert "default" in first
+        assert "code=" not in lines
+        if "SMARA_LOG_FORMAT" in variables:
+            assert json.loads(first)["project"] == "default"
