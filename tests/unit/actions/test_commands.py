@@ -200,7 +200,7 @@ def test_a_variable_that_mends_a_failure_is_a_fix():
         .run("PYTHONPATH=src pytest -q", "3 passed in 1s")
     )
     (finding,) = script.findings("error_retry")
-    assert finding.data["cmd"] == "pytest -q"
+    assert finding.data["command"] == "pytest -q"
     assert finding.data["how"] == "command"
     assert finding.data["fix"] == "PYTHONPATH=src pytest -q"
 
