@@ -44,7 +44,7 @@ TELLING = 2
 
 CUES, WORDS = read_cues(__file__, "cues.txt")
 """By what a command or a line of output is recognized: patterns, and sets of words."""
-CUES["read"] = regex(rf"^(?:{'|'.join(SHOW_PROGRAMS)}|sed\s+-n)\b")
+CUES.update(read=regex(rf"^(?:{'|'.join(SHOW_PROGRAMS)}|sed\s+-n)\b"))
 
 _INNER_LINE = regex(r"^\s*(?:\S*/)?(?:ba|z|da)?sh\s+-l?i?c\s+(?:'([^']*)'|\"([^\"]*)\")\s*$")
 _HEREDOC = regex(r"<<-?\s*['\"]?(\w{1,40})['\"]?")

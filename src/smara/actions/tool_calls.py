@@ -123,7 +123,11 @@ def files_written(line: str, cwd: str = "") -> dict[str, str]:
 def _edited_in_place(command: str) -> list[str]:
     """Return the files of `sed -i` or `perl -i`: what follows the scripts."""
     files = [*filter(None, _words(command))][max(1, len(_SCRIPT.findall(command))) :]
-    return [file for file in files[:_MOST_FILES] if not _NO_NAME.search(file)]
+    return [
+        file
+        for file in files[:_MOST_FILES]
+        if any(map(str.isalnum, file)) and not _NO_NAME.search(file)
+    ]
 
 
 def folder_of(line: str, cwd: str) -> str:

@@ -200,7 +200,7 @@ def test_a_variable_that_mends_a_failure_is_a_fix():
         .run("PYTHONPATH=src pytest -q", "3 passed in 1s")
     )
     (finding,) = script.findings("error_retry")
-    assert finding.data["cmd"] == "pytest -q"
+    assert finding.data["command"] == "pytest -q"
     assert finding.data["how"] == "command"
     assert finding.data["fix"] == "PYTHONPATH=src pytest -q"
 
@@ -228,6 +228,8 @@ def test_a_recipe_comes_out_with_its_variables():
         ("sed -i -e 's/a;b/c/' -e 's/c/d/' a.py Makefile && make", {"a.py": "", "Makefile": ""}),
         ("cd web && sed -i s/a/b/ client.ts", {"web/client.ts": ""}),
         ("perl -pi -e s/a/b/ x.pl", {"x.pl": ""}),
+        ("find . -name '*.py' -exec sed -i s/a/b/ {} +", {}),
+        ("find . -name '*.py' -exec sed -i s/a/b/ {} \\;", {}),
         ("perl -MList::Util -e 'print' f.txt", {}),
         ("sed -i s/a/b/ src/*.py; sed -n 1,3p a.py; echo x >&2", {}),
         ("git commit -m \"$(cat <<'EOF'\nfeat: a > b\nEOF\n)\"", {}),
