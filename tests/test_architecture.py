@@ -450,9 +450,9 @@ def test_sql_is_composed_from_constants_only():
 # The house does not grow back. A new room gets a line of its own here when it comes, and so does
 # the file that a later feature brings to an older room. The numbers are those that were reached;
 # decision 19 says what they leave out.
-MOST_FILES = 394
-MOST_FUNCTIONS = 4_580
-MOST_STATEMENTS = 50_057
+MOST_FILES = 393
+MOST_FUNCTIONS = 4_582
+MOST_STATEMENTS = 50_137
 MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "actions/error_quote": (1, 9, 107),
     "actions/issues": (1, 18, 257),
