@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import psycopg
@@ -148,6 +149,34 @@ def test_a_thread_is_erased_while_another_part_is_locked(
         writer.execute(f"LOCK TABLE {', '.join(others)} IN ROW EXCLUSIVE MODE")
         assert memory.privacy.erase(threads=["t"]).is_clean
         writer.rollback()
+
+
+def test_others_go_on_while_an_erase_waits_for_a_reader(
+    projects: dict[int, Any], place: Place
+) -> None:
+    """1. A reader keeps its part. 2. An erase begins and waits for it. 3. Who writes to the part
+    meanwhile does not wait behind the erase. 4. The reader ends, and the erase comes to its end.
+    """
+    part, memory = next(iter(projects.items()))
+    url = split_schema(str(place.address))[0]
+    table = f"{memory.internals.database.schema}.messages_{part}"
+    with psycopg.connect(url) as reader, psycopg.connect(url, autocommit=True) as other:
+        reader.execute(f"SELECT count(*) FROM {table}")
+        erase = threading.Thread(target=memory.privacy.erase, kwargs={"threads": ["t"]})
+        erase.start()
+        waits = f"SELECT FROM pg_locks WHERE relation = '{table}'::regclass AND NOT granted"
+        while other.execute(waits).fetchone() is None and erase.is_alive():
+            pass
+        assert erase.is_alive(), "it waits for the reader"
+        # As long as many of its moments; less than it would wait in one go.
+        other.execute("SET lock_timeout TO '10s'")
+        for _ in range(3):
+            with other.transaction():
+                other.execute(f"LOCK TABLE {table} IN ROW EXCLUSIVE MODE")
+        assert erase.is_alive()
+        reader.rollback()
+        erase.join()
+    assert memory.privacy.problems() == []
 
 
 def test_the_same_words_in_another_part_are_no_trace(projects: dict[int, Any]) -> None:

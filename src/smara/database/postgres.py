@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from itertools import chain
 from typing import Any, Literal
 
@@ -20,7 +21,13 @@ from smara.database.servers import (
     without_password,
 )
 from smara.database.session import Column, ColumnType, Session
-from smara.database.vacuum import clear_statistics, find_places, wait_for_older, with_pages
+from smara.database.vacuum import (
+    clear_alone,
+    clear_statistics,
+    find_places,
+    wait_for_older,
+    with_pages,
+)
 from smara.database.vectors import PostgresVectors
 from smara.errors import CannotOpenError, MissingExtraError
 
@@ -205,10 +212,7 @@ class PostgresDatabase:
             # it, and a reader that stays would be waited for without end: the lock is waited for
             # in a transaction, and a table that was locked again since is left out.
             for table in places:
-                with self.write(is_derived=True) as waiting:
-                    waiting.run(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
-                    # Only now: others would plan without them for as long as all tables take.
-                    clear_statistics(waiting, [table])
+                clear_alone(partial(self.write, True), session, table, busy_ms=self._busy_ms)
                 session.run(f"VACUUM (FULL, ANALYZE, SKIP_LOCKED) {self.schema}.{table}")
             session.run("VACUUM (FULL, ANALYZE, SKIP_LOCKED) pg_catalog.pg_statistic")
             session.run("DO $$ BEGIN CHECKPOINT; EXCEPTION WHEN OTHERS THEN NULL; END $$")

@@ -8,9 +8,11 @@ that were cleaned up are counted no more while their bytes are still there.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
 
 from smara.database.session import Session, number
+from smara.errors import BusyError
 
 _PLACES = r"""
 SELECT coalesce(w.relname, c.relname), c.relname FROM pg_class c
@@ -30,6 +32,7 @@ SELECT c.relname FROM pg_class c
 """
 """An index keeps values of a table whose last pages were given back."""
 _MOST_WAITS = 300
+_MOMENT_MS, _PAUSE_MS = 200, 300
 _OLDER = """
 WITH now AS (SELECT txid_current_snapshot() AS snapshot)
 SELECT 1 FROM now WHERE txid_snapshot_xmin(snapshot) < ? OR EXISTS (
@@ -89,6 +92,41 @@ def clear_statistics(session: Session, tables: Collection[str]) -> None:
     """
     session.all("SELECT set_config('smara.cleared', ?, true)", (",".join(tables),))
     session.run(_CLEAR_STATISTICS)
+
+
+def clear_alone(
+    write: Callable[[], AbstractContextManager[Session]],
+    session: Session,
+    table: str,
+    busy_ms: int,
+) -> None:
+    """Clear a table's statistics once nothing else uses it.
+
+    Whatever comes after a lock that waits has to wait behind it: this one waits for moments, with
+    pauses in which others go on.
+
+    Args:
+        write: Opens a transaction.
+        session: A session without one.
+        table: The name of the table.
+        busy_ms: How long to wait in all.
+
+    Raises:
+        BusyError: If the table is used all the time.
+    """
+    for left in reversed(range(max(1, busy_ms // (_MOMENT_MS + _PAUSE_MS)))):
+        try:
+            with write() as alone:
+                moment = f"{min(_MOMENT_MS, busy_ms)}"
+                alone.all("SELECT set_config('lock_timeout', ?, true)", (moment,))
+                alone.run(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+                # Only now: others would plan without them for as long as all tables take.
+                clear_statistics(alone, [table])
+            return
+        except BusyError:
+            if not left:
+                raise
+            session.one("SELECT pg_sleep(?)", (_PAUSE_MS / 1_000,))
 
 
 def wait_for_older(session: Session) -> None:
