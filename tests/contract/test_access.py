@@ -71,6 +71,18 @@ def test_code_opens_one_session_in_time(access):
     assert access.find(session, "session", NOW) is None
 
 
+def test_browser_of_a_key_ends_with_it(access):
+    access.add(Principal("ann"), NOW)
+    access.add(Principal("short", expires_at=NOW + 5), NOW)
+    ann, short = (access.exchange(access.add_code(name, NOW), NOW) for name in ("ann", "short"))
+    assert access.find(short, "session", NOW + 4) is not None
+    assert access.find(short, "session", NOW + 5) is None
+    code = access.add_code("ann", NOW)
+    access.revoke("ann")
+    assert access.find(ann, "session", NOW) is None
+    assert access.exchange(code, NOW) is None
+
+
 def test_what_ended_leaves_no_rows_and_no_secret_is_stored(memory, access):
     secrets = [access.add(Principal("ci"), NOW), access.add_code("ann", NOW)]
     secrets.append(access.exchange(secrets[1], NOW))

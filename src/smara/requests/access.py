@@ -69,7 +69,9 @@ class Access:
         return secret
 
     def revoke(self, name: str) -> Principal:
-        """Remove a named key; running servers refuse it from now on.
+        """Remove a named key, and the browsers that its holder opened.
+
+        Running servers refuse them from now on.
 
         Raises:
             NotFoundError: If no key has this name.
@@ -81,7 +83,7 @@ class Access:
             if row is None:
                 raise NotFoundError(f"There is no key {name!r}. `smara keys list` shows them.")
             gone = _principal(session, row)
-            session.run("DELETE FROM access WHERE hash = ?", (row[0],))
+            session.run("DELETE FROM access WHERE name = ?", (name,))
         return gone
 
     def find(self, secret: str, kind: str, now_ms: int) -> Principal | None:
@@ -119,7 +121,11 @@ class Access:
             )
             if row is None:
                 return None
-            until = now_ms + SESSION_SECONDS * 1_000
+            key = session.one(
+                "SELECT expires_at FROM access WHERE kind = 'key' AND name = ?", (row[0],)
+            )
+            # It ends with the key of its holder.
+            until = min([now_ms + SESSION_SECONDS * 1_000, *filter(None, key or ())])
             holder = Principal(str(row[0]), expires_at=until)
             _insert(session, secret, holder, kind="session", now_ms=now_ms)
             session.run(
