@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smara.errors import ConflictError, NotFoundError
+from smara.errors import ConflictError, InvalidInputError, NotFoundError
 from smara.requests.models import CODE_SECONDS, SESSION_SECONDS, Principal
 from tests.contract.both import EACH_DATABASE
 
@@ -34,6 +34,20 @@ def test_key_of_a_taken_name_or_of_no_project_is_refused_and_leaves_nothing(acce
     with pytest.raises(NotFoundError, match="no project 'shpo'"):
         access.add(Principal("other", projects=("shpo",)), NOW)
     assert [each.name for each in access.list()] == ["ci"]
+
+
+def test_key_is_for_the_project_of_a_name_if_only_one_has_it(memory, access):
+    with memory.internals.database.write() as session:
+        for name in ("shop-1a", "shop-2b", "till-3c"):
+            session.run(
+                "INSERT INTO projects (id, name, created_at) VALUES (?, ?, 1)", (name, name[:4])
+            )
+    secret = access.add(Principal("ci", projects=("till", "shop-1a")), NOW)
+    found = access.find(secret, "key", NOW)
+    assert found is not None
+    assert found.projects == ("shop-1a", "till-3c")
+    with pytest.raises(InvalidInputError, match="shop-1a, shop-2b"):
+        access.add(Principal("other", projects=("shop",)), NOW)
 
 
 def test_key_ends_at_its_time(access):

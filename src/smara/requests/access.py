@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from smara.database.database import Session
 from smara.database.projects import ProjectContext
-from smara.errors import ConflictError, NotFoundError
+from smara.errors import ConflictError, InvalidInputError, NotFoundError
 from smara.requests.models import (
     CODE_SECONDS,
     SESSION_SECONDS,
@@ -37,7 +37,7 @@ class Access:
         """Add a named key and return it; it is shown this once.
 
         Args:
-            principal: Its holder. The projects it is limited to must exist.
+            principal: Its holder. The projects it is limited to, by id or name, must exist.
             now_ms: The time.
 
         Returns:
@@ -46,6 +46,7 @@ class Access:
         Raises:
             ConflictError: If a key has this name.
             NotFoundError: If there is no such project.
+            InvalidInputError: If several have this name.
         """
         secret, names = new_secret(), principal.projects or ()
         with self._database.write() as session:
@@ -57,14 +58,9 @@ class Access:
                 )
             _insert(session, secret, principal, kind="key", now_ms=now_ms)
             for name in dict.fromkeys(names):
-                row = session.one("SELECT no FROM projects WHERE id = ?", (name,))
-                if row is None:
-                    raise NotFoundError(
-                        f"There is no project {name!r}. `smara projects` lists them.", project=name
-                    )
                 session.run(
                     "INSERT INTO access_projects (project_no, hash) VALUES (?, ?)",
-                    (row[0], hash_of(secret)),
+                    (find_project_no(session, name), hash_of(secret)),
                 )
         return secret
 
@@ -141,6 +137,20 @@ class Access:
             session.run(
                 "DELETE FROM access WHERE hash = ? AND kind = 'session'", (hash_of(secret),)
             )
+
+
+def find_project_no(session: Session, name: str) -> int:
+    """Return the number of the project with an id or name."""
+    rows = session.all("SELECT no, id FROM projects WHERE id = ? OR name = ?", (name, name))
+    own = [row for row in rows if row[1] == name] or rows
+    if not own:
+        raise NotFoundError(
+            f"There is no project {name!r}. `smara projects` lists them.", project=name
+        )
+    if len(own) > 1:
+        ids = ", ".join(sorted(str(row[1]) for row in own))
+        raise InvalidInputError(f"Several projects are called {name!r}. Name one: {ids}.")
+    return int(own[0][0])
 
 
 def _insert(session: Session, secret: str, holder: Principal, *, kind: str, now_ms: int) -> None:
