@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from smara.database.servers import split_schema
+from smara.database.vacuum import write_again
 from tests.contract.conftest import Place
 from tests.contract.test_erased_bytes import files_with
 from tests.contract.test_erasing import CANARY, say
@@ -177,6 +178,35 @@ def test_others_go_on_while_an_erase_waits_for_a_reader(
         reader.rollback()
         erase.join()
     assert memory.privacy.problems() == []
+
+
+def test_a_table_that_is_locked_at_the_moment_is_written_again_later(place: Place) -> None:
+    """The server leaves it out and says nothing: as when its autovacuum is at work."""
+    memory = place.open(project="p", embedder="off")
+    say(memory, "The walrus sleeps")
+    database = memory.internals.database
+    table = f"{database.schema}.threads"
+    statements: list[str] = []
+    with (
+        psycopg.connect(split_schema(str(place.address))[0]) as other,
+        database.autocommit() as session,
+    ):
+        other.execute(f"LOCK TABLE {table} IN SHARE UPDATE EXCLUSIVE MODE")
+
+        class Watched:
+            one = session.one
+
+            def run(self, statement: str) -> int:
+                statements.append(statement)
+                if len(statements) == 2:
+                    other.rollback()
+                return int(session.run(statement))
+
+        filenode = "SELECT pg_relation_filenode(?::text::regclass)"
+        before = session.one(filenode, (table,))
+        write_again(Watched(), table)  # type: ignore[arg-type]
+        assert len(statements) == 2
+        assert session.one(filenode, (table,)) != before
 
 
 def test_the_same_words_in_another_part_are_no_trace(projects: dict[int, Any]) -> None:

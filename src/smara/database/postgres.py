@@ -27,6 +27,7 @@ from smara.database.vacuum import (
     find_places,
     wait_for_older,
     with_pages,
+    write_again,
 )
 from smara.database.vectors import PostgresVectors
 from smara.errors import CannotOpenError, MissingExtraError
@@ -213,8 +214,8 @@ class PostgresDatabase:
             # in a transaction, and a table that was locked again since is left out.
             for table in places:
                 clear_alone(partial(self.write, True), session, table, busy_ms=self._busy_ms)
-                session.run(f"VACUUM (FULL, ANALYZE, SKIP_LOCKED) {self.schema}.{table}")
-            session.run("VACUUM (FULL, ANALYZE, SKIP_LOCKED) pg_catalog.pg_statistic")
+                write_again(session, f"{self.schema}.{table}")
+            write_again(session, "pg_catalog.pg_statistic")
             session.run("DO $$ BEGIN CHECKPOINT; EXCEPTION WHEN OTHERS THEN NULL; END $$")
 
     def close(self) -> None:

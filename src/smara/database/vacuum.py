@@ -31,7 +31,7 @@ SELECT c.relname FROM pg_class c
   ORDER BY c.relname
 """
 """An index keeps values of a table whose last pages were given back."""
-_MOST_WAITS = 300
+_MOST_WAITS, _MOST_TRIES = 300, 20
 _MOMENT_MS, _PAUSE_MS = 200, 300
 _OLDER = """
 WITH now AS (SELECT txid_current_snapshot() AS snapshot)
@@ -127,6 +127,21 @@ def clear_alone(
             if not left:
                 raise
             session.one("SELECT pg_sleep(?)", (_PAUSE_MS / 1_000,))
+
+
+def write_again(session: Session, table: str) -> None:
+    """Write a table's files again, without deleted rows.
+
+    The server leaves out a table that something locks at this moment, its own autovacuum too, and
+    says nothing of it: the file is still the same then, and it is tried again.
+    """
+    before = number(session, "SELECT pg_relation_filenode(?::text::regclass)", (table,))
+    for _ in range(_MOST_TRIES):
+        session.run(f"VACUUM (FULL, ANALYZE, SKIP_LOCKED) {table}")
+        now = number(session, "SELECT pg_relation_filenode(?::text::regclass)", (table,))
+        if now != before:
+            break
+        session.one("SELECT pg_sleep(0.1)")
 
 
 def wait_for_older(session: Session) -> None:
