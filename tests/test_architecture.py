@@ -465,7 +465,7 @@ MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "core/startup": (3, 24, 166),
     "database/fulltext_postgres": (1, 23, 130),
     "database/partitions": (1, 1, 27),
-    "database/postgres": (1, 15, 127),
+    "database/postgres": (1, 15, 128),
     "database/servers": (1, 23, 200),
     "database/vacuum": (1, 6, 57),
     "decisions": (15, 174, 1_829),

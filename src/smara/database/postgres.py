@@ -215,6 +215,8 @@ class PostgresDatabase:
             for table in places:
                 clear_alone(partial(self.write, True), session, table, busy_ms=self._busy_ms)
                 write_again(session, f"{self.schema}.{table}")
+            # What was cleared table by table would be copied for a snapshot of before.
+            wait_for_older(session)
             write_again(session, "pg_catalog.pg_statistic")
             session.run("DO $$ BEGIN CHECKPOINT; EXCEPTION WHEN OTHERS THEN NULL; END $$")
 
