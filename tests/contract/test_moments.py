@@ -9,6 +9,7 @@ import pytest
 from smara.context.models import BUDGETS
 from smara.errors import NotFoundError
 from smara.knowledge.models import Evidence
+from tests.agent_events import Script
 from tests.contract.both import EACH_DATABASE
 from tests.contract.memory_place import learned, taught
 from tests.contract.moments_place import OFF, SEEN, TRAP, fail_before, opened
@@ -61,6 +62,17 @@ def test_a_session_begins_with_what_is_known_steady_things_first(memory):
         "start",
     )
     assert [each.why for each in receipt.items[:2]] == ["a person taught or verified it"] * 2
+
+
+def test_a_session_of_which_only_events_are_kept_may_be_the_last_one(memory, clock):
+    memory.messages.add(thread_id="spoken", role="user", content="Make the login redirect work")
+    assert "The last session (" in memory.moments.preview().text
+    clock.advance(3600)
+    script = Script("silent", clock.now_ms()).run("npm test", "12 passed").end()
+    memory.behavior.observe_batch(script.events)
+    memory.behavior.finalize(script.id)
+    assert "An earlier session (" in memory.moments.preview().text
+    assert "The last session (" not in memory.moments.preview().text
 
 
 def test_what_was_said_is_not_said_again_until_the_context_was_emptied(memory):

@@ -100,7 +100,6 @@ class RecentWork:
 
     def left_off(self, session_id: str, is_same_session: bool = False) -> list[InjectionLine]:
         """Return the last session's request and the evidence of its work."""
-        head = "This session so far"
         if is_same_session:
             thread = self.threads().find(session_id) if is_id(session_id) else None
             lines = [self._task_of(thread)] if thread else []
@@ -111,28 +110,31 @@ class RecentWork:
             # An import, or words from outside, cannot be told; the session before them can.
             quotable = ((each, [self._task_of(each), self._request_of(each)]) for each in others)
             thread, lines = next((each for each in quotable if any(each[1])), (None, []))
-            head = "The last session" if thread in others[:1] else "An earlier session"
         if thread is None or not any(lines):
-            return []
-        if not is_same_session:
-            store = self.behavior
-            watched = store.ask(store.sessions, " AND session_id = ?", (thread.id,))
-            # Of one that goes on it is not known yet.
-            final = [each.evidence for each in watched if each.state == "final"]
-            lines += [one_line(sentence) for evidence in final for sentence in evidence]
-        summary = " ".join(filter(None, lines))
-        # Only "continue" or a command of its host is known of it: it leaves nothing behind.
-        if summary.isascii() and " " not in (summary.partition('"')[2] or " "):
             return []
         host, branch = (
             one_line(str(thread.metadata.get(name) or ""), 60) for name in ("host", "git_branch")
         )
-        facts = ", ".join(
-            filter(
-                None, (host or "an agent", day(thread.updated_at), branch and f"branch {branch}")
-            )
+        facts = filter(
+            None, (host or "an agent", day(thread.updated_at), branch and f"branch {branch}")
         )
-        head += "" if is_same_session else f" ({facts})"
+        head = "This session so far"
+        if not is_same_session:
+            ask, sessions = self.behavior.ask, self.behavior.sessions
+            # Of one that goes on it is not known yet.
+            for final in ask(sessions, " AND session_id = ? AND state = 'final'", (thread.id,)):
+                lines += map(one_line, final.evidence)
+            # A session of which only events are kept may have been here after it.
+            later = " AND state IN ('ended', 'final') AND last_event_at > ? LIMIT ?"
+            is_last = thread is others[0] and all(
+                each.session_id.partition("/agent-")[0] in (*own, thread.id.partition("/agent-")[0])
+                for each in ask(sessions, later, (thread.updated_at, _THREADS_LOOKED_AT))
+            )
+            head = f"{'The last' if is_last else 'An earlier'} session ({', '.join(facts)})"
+        summary = " ".join(filter(None, lines))
+        # Only "continue" or a command of its host is known of it: it leaves nothing behind.
+        if summary.isascii() and " " not in (summary.partition('"')[2] or " "):
+            return []
         line = f"{head}: {summary} [Thread {one_line(thread.id, 80)}]"
         key = f"left_off:{thread.id}:{hashlib.sha256(line.encode('utf-8', 'replace')).hexdigest()[:12]}"  # noqa: E501
         item = InjectionItem(
