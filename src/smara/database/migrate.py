@@ -2,7 +2,9 @@
 
 Released migrations are never edited. A step that only adds (a table, a column with a default, an
 index) says so in its first line, ``-- Opened by schema 58 and later.``: code that knows no more
-than that opens the store. A database that is newer otherwise is refused.
+than that opens the store. A database that is newer otherwise is refused. Such code erases nothing
+once a table was added; see `smara.privacy.erase`. A column that may hold words of other rows is
+no such step: an erase by older code would leave them.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 import apsw
 
+from smara.database.migrate import opened_by
 from smara.database.sqlite import (
     APPLICATION_ID,
     SqliteDatabase,
@@ -65,19 +66,20 @@ def replace(database: SqliteDatabase, path: str, newest: int, saved: str | None)
     Args:
         database: The store.
         path: A file that `back_up` wrote, or a copy of a store.
-        newest: The newest schema that can be read.
+        newest: The newest schema that this code knows.
         saved: Where to back up what was there; ``None`` for a store without content.
 
     Raises:
         CorruptError: If the file is damaged; nothing is changed then.
         CannotOpenError: If the file is not a store of Smara.
-        SchemaTooNewError: If its schema is newer.
+        SchemaTooNewError: If its schema is newer, and not open to this code.
         ConflictError: If it is of another store, and this one has content.
     """
     with SqliteErrorTranslation(path), closing(_open(path)) as source:
         if source.pragma("application_id") != APPLICATION_ID:
             raise CannotOpenError(f"{path} is not a store of Smara.", path=path)
-        if int(str(source.pragma("user_version"))) > newest:
+        version = int(str(source.pragma("user_version")))
+        if version > newest and opened_by(SqliteSession(source), version) > newest:
             raise SchemaTooNewError(
                 f"{path} was written by a newer Smara. Upgrade with `pip install --upgrade smara`;"
                 " nothing was changed."

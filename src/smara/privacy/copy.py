@@ -27,7 +27,7 @@ from smara.core.ids import Uuid7
 from smara.core.scope import Scope
 from smara.database.database import Database, Row, Session
 from smara.database.leases import Leases, host_name
-from smara.database.migrate import COPYING, HEAD, migrate, schema_version
+from smara.database.migrate import COPYING, HEAD, migrate, opened_by, schema_version
 from smara.database.session import number
 from smara.errors import (
     BusyError,
@@ -36,11 +36,12 @@ from smara.errors import (
     CorruptError,
     InvalidInputError,
     NotFoundError,
+    SchemaTooNewError,
     UsageError,
 )
 from smara.privacy.joint import Joint
 from smara.privacy.models import CopyReport, TableCheck
-from smara.privacy.streams import Stream, TableStream, streams
+from smara.privacy.streams import Stream, TableStream, left_out, streams
 
 _MOST_ROWS = 2_000
 _MOST_BYTES = 4 << 20
@@ -75,13 +76,14 @@ def copy_between(
     Raises:
         InvalidInputError: If both are one store, or the source needs a migration.
         NotFoundError: If there is no such store or project.
+        SchemaTooNewError: If the source has what only a newer Smara can copy.
         ConflictError: If the target holds other content under the same ids.
         BusyError: If another process copies into the target.
     """
     if not store_exists(places[0]):
         raise NotFoundError(f"Store not found: {places[0].db}.")
     with closing(open_database(places[0])) as source, source.snapshot() as session:
-        _require_current(source, session)
+        version = _require_current(source, session)
         scopes = _scopes(session, projects)
         if into is not None and len(scopes) != 1:
             raise InvalidInputError("Name the one project to merge into another.")
@@ -91,6 +93,12 @@ def copy_between(
             is_resumed = _is_copying(target)
             if not is_resumed:
                 migrate(target, clock)
+            with target.read() as other:
+                is_newer = version > HEAD
+                names = left_out((source, session), (target, other)) if is_newer else []
+            if names:
+                why = f"with {', '.join(names)}, which a copy would leave out"
+                raise _too_new(source, version, why)
             with _alone(target, clock):
                 if is_resumed or (_is_empty(target) and into is None):
                     run = _WholeCopy(source, target, session, scopes=scopes)
@@ -137,17 +145,29 @@ def _address(database: Database) -> str:
     return f"{facts['path']} (schema {facts['schema']})"
 
 
-def _require_current(source: Database, session: Session) -> None:
+def _require_current(source: Database, session: Session) -> int:
     version = schema_version(source, session)
     if version == COPYING:
         raise ConflictError(f"{_address(source)} is an unfinished copy itself. Finish it first.")
     if version == 0:
         raise NotFoundError(f"{_address(source)} holds no store of Smara.")
-    if version != HEAD:
+    if version > HEAD and opened_by(session, version) > HEAD:
+        raise _too_new(source, version, "which this one cannot read")
+    if version < HEAD:
         raise InvalidInputError(
             f"{_address(source)} has schema {version}, and this Smara copies schema {HEAD}. Open it"
             " once with this version (`smara --db FROM status`), which brings it up to date."
         )
+    return version
+
+
+def _too_new(source: Database, version: int, why: str) -> SchemaTooNewError:
+    return SchemaTooNewError(
+        f"A newer Smara brought {_address(source)} to schema {version}, {why}. Upgrade with `pip"
+        " install --upgrade smara` and copy with that release; nothing was copied.",
+        found=version,
+        known=HEAD,
+    )
 
 
 def _scopes(session: Session, names: Sequence[str] | None) -> list[Scope]:
@@ -317,7 +337,10 @@ class _WholeCopy:
                 "UPDATE copies SET finished_at = ?, progress = '{}' WHERE finished_at IS NULL",
                 (clock.now_ms(),),
             )
-            _set_schema(self._target, session, HEAD, clock.now_ms())
+            # A target that a newer Smara made keeps its schema: its steps are not taken twice.
+            steps = f"SELECT max(number) FROM migrations WHERE number < {COPYING}"
+            version = number(session, steps)
+            _set_schema(self._target, session, version, clock.now_ms())
 
     def _note(self, session: Session, name: str, value: int) -> None:
         self._progress[name] = value

@@ -20,10 +20,12 @@ from smara.core.terms import expand
 from smara.core.text import analyze_chunks, words
 from smara.database.database import Database, Session, marks, parts
 from smara.database.fulltext import IndexRow, RecordKind, Within, row_of, terms_of
+from smara.database.migrate import HEAD, schema_version
 from smara.database.partitions import INDEXES
 from smara.database.project_store import Tombstones
 from smara.database.vectors import Shelf, vector_kind
 from smara.decisions.store import decision_terms
+from smara.errors import SchemaTooNewError
 from smara.messages.models import ERASED
 from smara.messages.parts import pointer_in
 from smara.messages.prepare import stored_terms
@@ -31,7 +33,7 @@ from smara.privacy.derive import judge_lesson, name_signal, put_totals
 from smara.privacy.models import ErasePlan
 from smara.privacy.pages import change_pages
 from smara.privacy.rows import RowReader
-from smara.privacy.tables import RECORDS, TABLES
+from smara.privacy.tables import BY_NAME, RECORDS, TABLES
 from smara.privacy.walk import Walk
 
 _INDEXED: tuple[tuple[str, RecordKind], ...] = (
@@ -70,6 +72,7 @@ class Eraser:
         """Words that only messages had that went."""
         self._is_indexed = True
         """True until the messages that go are out of the index."""
+        require_known_tables(database, session)
 
     def plan(self, elsewhere: dict[str, int], person: str | None) -> ErasePlan:
         """Count what goes."""
@@ -523,6 +526,27 @@ class Eraser:
             if word in self._used:
                 return True
         return False
+
+
+def require_known_tables(database: Database, session: Session) -> None:
+    """Refuse to remove from a store with tables of a newer Smara.
+
+    They may repeat what goes, or name its rows.
+
+    Raises:
+        SchemaTooNewError: If there is such a table.
+    """
+    version = schema_version(database, session)
+    if version <= HEAD:
+        return
+    if unknown := sorted(database.tables(session).keys() - BY_NAME.keys()):
+        raise SchemaTooNewError(
+            f"A newer Smara brought this store to schema {version}, with tables that this one"
+            f" cannot erase from: {', '.join(unknown)}. Upgrade with `pip install --upgrade smara`"
+            " and erase with that release; nothing was removed.",
+            found=version,
+            known=HEAD,
+        )
 
 
 def write_receipt(

@@ -22,7 +22,7 @@ from smara.errors import BusyError, InvalidInputError, NotFoundError
 from smara.knowledge.store import KnowledgeStore
 from smara.privacy.archive import file_hash, private_file, row_text, write_archive
 from smara.privacy.derive import ProjectRooms, judge_again
-from smara.privacy.erase import Eraser, write_receipt
+from smara.privacy.erase import Eraser, require_known_tables, write_receipt
 from smara.privacy.holders import holders_of
 from smara.privacy.load import Loader, is_archive
 from smara.privacy.markdown import (
@@ -408,6 +408,7 @@ class Privacy:
         Raises:
             NotFoundError: If a thing that was named is not there.
             InvalidInputError: If nothing is named.
+            SchemaTooNewError: If the store has tables of a newer Smara; nothing is removed.
         """
         target = _target(
             messages=messages, threads=threads, memories=memories, tasks=tasks, person=person,
@@ -487,10 +488,11 @@ class Privacy:
 
     def finish_erase(self) -> bool:
         """Rewrite files of unfinished erases; return False if a reader interferes."""
+        with self._database.read() as session:
+            require_known_tables(self._database, session)
+            left = session.all(f"SELECT id, counts FROM erasures WHERE {_UNFINISHED}")
         for scope in self._scopes(None, True):
             self._derive_again(scope)
-        with self._database.read() as session:
-            left = session.all(f"SELECT id, counts FROM erasures WHERE {_UNFINISHED}")
         # One of all projects, or of an older Smara, does not say where.
         places = [json.loads(counts).get("projects") for _, counts in left]
         projects = None if None in places else set(chain(*places))
@@ -626,9 +628,7 @@ class Privacy:
         names = [self._project.scope.project_id] if projects is None else projects
         missing = [name for name in names if name not in there]
         if missing:
-            raise NotFoundError(
-                f"Project not found: {missing[0]}. `smara projects` lists them.",
-            )
+            raise NotFoundError(f"Project not found: {missing[0]}. `smara projects` lists them.")
         return [there[name] for name in dict.fromkeys(names)]
 
     def _erasures(self) -> set[str]:

@@ -20,9 +20,10 @@ from smara.core.escape import to_storable
 from smara.database.database import Database, Row, Session, parts
 from smara.database.session import number
 from smara.environment import spool_folder
-from smara.privacy.tables import BY_NAME
+from smara.privacy.tables import RECORDS
 
 _CHUNK_BYTES = 32 << 20
+_RECORDS = frozenset(table.name for table in RECORDS)
 _STATISTICS = r"""
 SELECT DISTINCT s.tablename, t.relname = ANY(?), n.piece
   FROM (SELECT schemaname, tablename, replace(replace(concat(most_common_vals, histogram_bounds,
@@ -53,7 +54,7 @@ def find_traces(
         own = {
             sample: tables
             for sample, tables in holders.items()
-            if not any(BY_NAME[name].holds == "records" or "code" in name for name in tables)
+            if not any(name in _RECORDS or "code" in name for name in tables)
         }
         traces = dict.fromkeys(chain(*own.values()))
         needles = sorted({form for sample in own for form in forms_of(sample)})

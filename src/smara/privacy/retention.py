@@ -24,8 +24,14 @@ from smara.database.leases import Lease, host_name
 from smara.database.project_store import ProjectStore, Tombstones
 from smara.database.projects import ProjectContext
 from smara.database.session import Column, number
-from smara.errors import BusyError, ConfigError, DeadlineError, LeaseLostError
-from smara.privacy.erase import Eraser
+from smara.errors import (
+    BusyError,
+    ConfigError,
+    DeadlineError,
+    LeaseLostError,
+    SchemaTooNewError,
+)
+from smara.privacy.erase import Eraser, require_known_tables
 from smara.privacy.models import KindReport, RetentionRule
 from smara.privacy.tables import RECORDS, TABLES, Keep, TableSpec
 from smara.privacy.walk import Walk
@@ -303,7 +309,8 @@ class Retention:
         """Keep the rules that are due, within some seconds.
 
         Safe to call often and from any number of processes: finding out that nothing is due
-        takes one look an hour. A round that is cut short goes on with the next call.
+        takes one look an hour. A round that is cut short goes on with the next call. In a store
+        with tables of a newer Smara nothing goes: a process of that release does it.
 
         Args:
             seconds: No batch is begun after so long.
@@ -324,6 +331,12 @@ class Retention:
         if not due and not self._is_rewrite_due(is_patient):
             self._next_look_at = now + _LOOK_MS
             return 0
+        try:
+            self._require_known_tables()
+        except SchemaTooNewError as error:
+            log.warning("retention.left", error=error.code)  # to a process of the newer release
+            self._next_look_at = now + _LOOK_MS
+            return 0
         return sum((self._run(due, seconds, is_patient=is_patient) or {}).values())
 
     def erase(self) -> dict[str, int]:
@@ -334,12 +347,18 @@ class Retention:
 
         Raises:
             BusyError: If another process does it just now.
+            SchemaTooNewError: If the store has tables of a newer Smara; nothing is removed.
         """
+        self._require_known_tables()
         due = [kind for kind, rule in self.rules.items() if rule.is_bounded]
         gone = self._run(due, seconds=float("inf"), is_rewritten=True)
         if gone is None:
             raise BusyError("Another process keeps the rules just now. Try again later.")
         return gone
+
+    def _require_known_tables(self) -> None:
+        with self._database.read() as session:
+            require_known_tables(self._database, session)
 
     def _is_rewrite_due(self, is_patient: bool) -> bool:
         """Return True if words were removed, and the files were not rewritten for a week."""

@@ -30,7 +30,7 @@ from smara.database.fulltext import (
 )
 from smara.database.fulltext_postgres import quoted
 from smara.database.leases import host_name
-from smara.database.partitions import DIVIDED
+from smara.database.partitions import DIVIDED, INDEXES
 from smara.database.servers import PostgresSession, translated_errors
 from smara.database.vectors import ROW_BITS
 from smara.privacy.tables import TABLES, TableSpec
@@ -432,6 +432,16 @@ def streams(
         table = PlaceStream if spec.name == "project_places" else TableStream
         where = _where(spec.name, shared, some)
         found.append(table(spec, (*key, *rest), key, frozenset(texts), where))
+    return found
+
+
+def left_out(source: tuple[Database, Session], target: tuple[Database, Session]) -> list[str]:
+    """Return tables and columns of a newer source without a stream."""
+    columns, there = (database.tables(session) for database, session in (source, target))
+    found = sorted(columns.keys() - {spec.name for spec in TABLES})
+    for name in sorted(columns.keys() & there.keys() - _OWN - set(INDEXES)):
+        shared = {each.name for each in there[name]}
+        found += [f"{name}.{each.name}" for each in columns[name] if each.name not in shared]
     return found
 
 

@@ -22,7 +22,7 @@ from smara.core.files import read_regular
 from smara.core.host_table import RULE_FILES
 from smara.core.startup.record import asdict, dataclass
 from smara.core.tool_triggers import file_trigger, note_triggers, program_triggers
-from smara.database.migrate import HEAD
+from smara.database.migrate import schema_version
 from smara.database.probe import MEMORIES, TASKS, Probe, has_changed, last_rows, open_probe
 from smara.environment import spool_folder
 from smara.errors import SmaraError
@@ -53,11 +53,14 @@ def _draft(memory: Memory, cwd: str, files: Mapping[str, Sequence[str]]) -> Brie
     ``files`` has, by agent, the instruction files that it reads by itself.
     """
     # How things stood before the room was asked: what changes then is seen.
-    with memory.internals.probe() as look:
+    database = memory.internals.database
+    with memory.internals.probe() as look, database.read() as session:
         head = {
             "store": store_of(memory),
             "project_no": look.project_no,
-            "schema": HEAD,
+            # Not the newest that this code knows: a newer release may have added something.
+            "schema": schema_version(database, session),
+            "apart": memory.internals.knowledge_store.apart(session),
             "marks": last_rows(look, MEMORIES),
             "task_mark": last_rows(look, TASKS)[0],
             "arms": "",
@@ -66,8 +69,6 @@ def _draft(memory: Memory, cwd: str, files: Mapping[str, Sequence[str]]) -> Brie
             "actor": clean_id(memory.internals.project.actor),
             "answers_messages": memory.settings.moments == "full",
         }
-    with memory.internals.database.read() as session:
-        head["apart"] = memory.internals.knowledge_store.apart(session)
     words: dict[str, dict[str, Any]] = {}
     watched: set[str] = set()
     # A branch that is checked out later has other commits.
@@ -100,7 +101,7 @@ def finish(folder: str, draft: BriefDraft) -> bool:
     stamp, head = None, draft.head
     if head["store"]:
         stamp = brief.stamp_of(head["store"])
-        look = open_probe(head["store"], head["project_no"], HEAD)
+        look = open_probe(head["store"], head["project_no"], head["schema"])
         if look is None or not stamp:
             return False
         with look:
