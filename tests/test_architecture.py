@@ -467,7 +467,7 @@ MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "database/partitions": (1, 1, 27),
     "database/postgres": (1, 15, 128),
     "database/servers": (1, 23, 200),
-    "database/vacuum": (1, 6, 57),
+    "database/vacuum": (1, 8, 86),
     "decisions": (15, 174, 1_829),
     "frameworks": (8, 107, 745),
     "feed": (3, 5, 79),

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
 import pytest
 
+from smara.database import vacuum
 from smara.database.servers import split_schema
-from smara.database.vacuum import write_again
+from smara.database.vacuum import write_each
+from smara.errors import BusyError
 from tests.contract.conftest import Place
 from tests.contract.test_erased_bytes import files_with
 from tests.contract.test_erasing import CANARY, say
@@ -180,33 +184,199 @@ def test_others_go_on_while_an_erase_waits_for_a_reader(
     assert memory.privacy.problems() == []
 
 
+class Watched:
+    """A session whose statements are seen before they run."""
+
+    def __init__(self, session: Any, see: Callable[[str], object] = str) -> None:
+        self.statements: list[str] = []
+        self._session, self._see = session, see
+
+    def run(self, statement: str) -> int:
+        self._note(statement)
+        return int(self._session.run(statement))
+
+    def one(self, statement: str, values: Any = ()) -> Any:
+        self._note(statement)
+        return self._session.one(statement, values)
+
+    def _note(self, statement: str) -> None:
+        self.statements.append(statement)
+        self._see(statement)
+
+    def count(self, start: str) -> int:
+        return sum(each.startswith(start) for each in self.statements)
+
+
+FILENODE = "SELECT pg_relation_filenode(?::text::regclass)"
+HELD = "tables that another transaction holds"
+
+
 def test_a_table_that_is_locked_at_the_moment_is_written_again_later(place: Place) -> None:
-    """The server leaves it out and says nothing: as when its autovacuum is at work."""
+    """The server leaves it out and says nothing: as when its autovacuum begins just then."""
     memory = place.open(project="p", embedder="off")
     say(memory, "The walrus sleeps")
     database = memory.internals.database
     table = f"{database.schema}.threads"
-    statements: list[str] = []
     with (
         psycopg.connect(split_schema(str(place.address))[0]) as other,
         database.autocommit() as session,
     ):
-        other.execute(f"LOCK TABLE {table} IN SHARE UPDATE EXCLUSIVE MODE")
 
-        class Watched:
-            one = session.one
+        def lock_once(statement: str) -> None:
+            if watched.count("VACUUM") == 1 and statement.startswith("VACUUM"):
+                other.execute(f"LOCK TABLE {table} IN SHARE UPDATE EXCLUSIVE MODE")
+            elif "pg_sleep" in statement:
+                other.rollback()
 
-            def run(self, statement: str) -> int:
-                statements.append(statement)
-                if len(statements) == 2:
-                    other.rollback()
-                return int(session.run(statement))
+        watched: Any = Watched(session, lock_once)
+        before = session.one(FILENODE, (table,))
+        left = write_each(
+            database.write, watched, database.schema, tables=["threads"], busy_ms=30_000
+        )
+        assert (left, watched.count("VACUUM")) == ([], 2)
+        assert session.one(FILENODE, (table,)) != before
 
-        filenode = "SELECT pg_relation_filenode(?::text::regclass)"
-        before = session.one(filenode, (table,))
-        write_again(Watched(), table)  # type: ignore[arg-type]
-        assert len(statements) == 2
-        assert session.one(filenode, (table,)) != before
+
+def test_an_erase_is_not_clean_while_a_table_was_left_out(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1. A reader begins just before a table is written. 2. The role may not read files, so that
+    nothing but the server's word says what was written. 3. The reader ends.
+    """
+    memory = place.open(project="p", embedder="off")
+    say(memory, f"My neighbor {CANARY} wants a refund")
+    table = f"{memory.internals.database.schema}.messages_{part_of(memory)}"
+    write_again = vacuum.write_again
+    with (
+        psycopg.connect(split_schema(str(place.address))[0]) as reader,
+        monkeypatch.context() as patch,
+    ):
+
+        def write_late(session: Any, name: str) -> bool:
+            if name == table:
+                reader.execute(f"SELECT count(*) FROM {table}")
+            return write_again(session, name)
+
+        patch.setattr("smara.database.vacuum.write_again", write_late)
+        patch.setattr("smara.privacy.probe.may_read_files", lambda session: False)
+        patch.setattr(memory.internals.database, "_busy_ms", 500)
+        receipt = memory.privacy.erase(threads=["t"])
+        assert receipt.traces == (HELD,)
+        assert memory.privacy.problems()
+        assert not memory.privacy.finish_erase()
+        assert files_with(memory, CANARY.encode())
+    assert memory.privacy.finish_erase()
+    assert memory.privacy.problems() == []
+    assert files_with(memory, CANARY.encode()) == []
+
+
+def test_an_erase_is_not_clean_while_an_older_transaction_sees_what_is_gone(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows are copied into the new files. It uses none of the tables."""
+    memory = place.open(project="p", embedder="off")
+    say(memory, f"My neighbor {CANARY} wants a refund")
+    with (
+        psycopg.connect(split_schema(str(place.address))[0]) as reader,
+        monkeypatch.context() as patch,
+    ):
+        reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
+        patch.setattr("smara.database.vacuum._MOST_WAITS", 3)
+        patch.setattr("smara.privacy.probe.may_read_files", lambda session: False)
+        assert memory.privacy.erase(threads=["t"]).traces == (HELD,)
+        assert files_with(memory, CANARY.encode())
+    assert memory.privacy.finish_erase()
+    assert files_with(memory, CANARY.encode()) == []
+
+
+def test_older_transactions_are_waited_for_once_in_a_run(place: Place) -> None:
+    """For the tables and, of what is left of the time, for the statistics."""
+    memory = place.open(project="p", embedder="off")
+    with (
+        psycopg.connect(split_schema(str(place.address))[0]) as reader,
+        memory.internals.database.autocommit() as session,
+    ):
+        reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
+        say(memory, "It is older than this")
+        watched: Any = Watched(session)
+        waits = iter(range(3))
+        assert not vacuum.wait_for_older(watched, waits)
+        assert watched.count("SELECT pg_sleep") == 3
+        assert not vacuum.wait_for_older(watched, waits)
+        assert watched.count("SELECT pg_sleep") == 3
+        reader.rollback()
+        assert vacuum.wait_for_older(watched, iter(range(300)))
+
+
+def test_a_table_in_use_does_not_keep_the_others_from_being_rewritten(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = place.open(project="p", embedder="off")
+    say(memory, f"My neighbor {CANARY} wants a refund")
+    part, database = part_of(memory), memory.internals.database
+    monkeypatch.setattr(database, "_busy_ms", 500)
+    before = files_of_part(memory, part)
+    with psycopg.connect(split_schema(str(place.address))[0]) as reader:
+        reader.execute(f"SELECT count(*) FROM {database.schema}.message_index_{part}")
+        with pytest.raises(BusyError, match=rf"in use all the time: message_index_{part}\."):
+            database.vacuum([memory.internals.scope.project_no])
+    after = files_of_part(memory, part)
+    assert after[f"messages_{part}"] != before[f"messages_{part}"]
+    assert after[f"words_{part}"] != before[f"words_{part}"]
+    assert after[f"message_index_{part}"] == before[f"message_index_{part}"]
+    with database.read() as session:
+        counted = "SELECT count(*) FROM pg_stats WHERE tablename = 'message_index_' || ?::text"
+        assert session.one(counted, (part,)) != (0,), "it is not planned without statistics"
+
+
+def test_many_tables_in_use_are_waited_for_no_longer_than_each_a_moment(place: Place) -> None:
+    memory = place.open(project="p", embedder="off")
+    say(memory, "The walrus sleeps")
+    database, waits = memory.internals.database, 0
+    tables = ["threads", "tasks", "memories", "sessions", "erasures"]
+
+    @contextmanager
+    def write() -> Iterator[Any]:
+        nonlocal waits
+        waits += 1
+        with database.write() as session:
+            yield session
+
+    with (
+        psycopg.connect(split_schema(str(place.address))[0]) as other,
+        database.autocommit() as session,
+    ):
+        names = ", ".join(f"{database.schema}.{table}" for table in tables)
+        other.execute(f"LOCK TABLE {names} IN ROW EXCLUSIVE MODE")
+        # A round of five moments and a pause is 1.3 s: the second one is the last.
+        left = write_each(write, session, database.schema, tables=tables, busy_ms=2_000)
+    assert (left, waits) == (tables, 10)
+
+
+def test_a_role_that_may_not_write_the_statistics_again_tries_once(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = place.open(project="p", embedder="off")
+    monkeypatch.setattr("smara.database.vacuum._MOST_TRIES", 2)
+    with (
+        psycopg.connect(split_schema(str(place.address))[0]) as other,
+        memory.internals.database.autocommit() as session,
+    ):
+        other.execute("CREATE ROLE plain_statistics")
+        other.commit()
+        try:
+            session.run("SET ROLE plain_statistics")
+            watched: Any = Watched(session)
+            assert vacuum.write_statistics(watched, iter(()))
+            assert watched.count("VACUUM") == 1
+            session.run("RESET ROLE")
+            other.execute("LOCK TABLE pg_catalog.pg_statistic IN SHARE UPDATE EXCLUSIVE MODE")
+            owner: Any = Watched(session)
+            assert not vacuum.write_statistics(owner, iter(range(300)))
+            assert owner.count("VACUUM") == 2
+        finally:
+            other.rollback()
+            other.execute("DROP ROLE plain_statistics")
 
 
 def test_the_same_words_in_another_part_are_no_trace(projects: dict[int, Any]) -> None:

@@ -21,14 +21,7 @@ from smara.database.servers import (
     without_password,
 )
 from smara.database.session import Column, ColumnType, Session
-from smara.database.vacuum import (
-    clear_alone,
-    clear_statistics,
-    find_places,
-    wait_for_older,
-    with_pages,
-    write_again,
-)
+from smara.database.vacuum import clear_statistics, find_places, with_pages, write_files
 from smara.database.vectors import PostgresVectors
 from smara.errors import CannotOpenError, MissingExtraError
 
@@ -202,23 +195,29 @@ class PostgresDatabase:
         return f"satisfies_hash_partition('message_index'::regclass, 16, {part}, project_no)"
 
     def vacuum(self, projects: Collection[int] | None = None) -> None:
-        """Rewrite the tables and indexes in which projects lie, without deleted rows."""
+        """Rewrite the tables and indexes in which projects lie, without deleted rows.
+
+        Raises:
+            BusyError: If others use some of them; the rest is rewritten.
+        """
         with self.write() as session:
             found = self.places(session, projects)
             places = with_pages(session, [*chain(*found.values())])
             clear_statistics(session, {*found, *chain(*found.values())} - {*places})
         with self.autocommit() as session:
-            wait_for_older(session)
             # Outside a transaction no timeout can be set without other clients of a pooler meeting
             # it, and a reader that stays would be waited for without end: the lock is waited for
-            # in a transaction, and a table that was locked again since is left out.
-            for table in places:
-                clear_alone(partial(self.write, True), session, table, busy_ms=self._busy_ms)
-                write_again(session, f"{self.schema}.{table}")
-            # What was cleared table by table would be copied for a snapshot of before.
-            wait_for_older(session)
-            write_again(session, "pg_catalog.pg_statistic")
-            session.run("DO $$ BEGIN CHECKPOINT; EXCEPTION WHEN OTHERS THEN NULL; END $$")
+            # in a transaction, and a table that was locked again since is tried later.
+            try:
+                write_files(
+                    partial(self.write, True),
+                    session,
+                    self.schema,
+                    tables=places,
+                    busy_ms=self._busy_ms,
+                )
+            finally:
+                session.run("DO $$ BEGIN CHECKPOINT; EXCEPTION WHEN OTHERS THEN NULL; END $$")
 
     def close(self) -> None:
         self._pool.close()

@@ -8,7 +8,7 @@ that were cleaned up are counted no more while their bytes are still there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager
 
 from smara.database.session import Session, number
@@ -31,7 +31,7 @@ SELECT c.relname FROM pg_class c
   ORDER BY c.relname
 """
 """An index keeps values of a table whose last pages were given back."""
-_MOST_WAITS, _MOST_TRIES = 300, 20
+_MOST_WAITS, _MOST_TRIES = 300, 50
 _MOMENT_MS, _PAUSE_MS = 200, 300
 _OLDER = """
 WITH now AS (SELECT txid_current_snapshot() AS snapshot)
@@ -40,6 +40,10 @@ SELECT 1 FROM now WHERE txid_snapshot_xmin(snapshot) < ? OR EXISTS (
     AND age(backend_xmin) > txid_snapshot_xmax(snapshot) - ?)
 """
 """Whether a transaction or a snapshot is older than a mark, the number of the next transaction."""
+_OWNS_DATABASE = """
+SELECT count(*) FROM pg_database WHERE datname = current_database()
+  AND pg_has_role(datdba, 'USAGE')
+"""
 _CLEAR_STATISTICS = """
 DO $$ DECLARE each record; names name[] := string_to_array(current_setting('smara.cleared'), ',');
 BEGIN
@@ -94,65 +98,130 @@ def clear_statistics(session: Session, tables: Collection[str]) -> None:
     session.run(_CLEAR_STATISTICS)
 
 
-def clear_alone(
+def write_files(
     write: Callable[[], AbstractContextManager[Session]],
     session: Session,
-    table: str,
+    schema: str,
+    *,
+    tables: Collection[str],
     busy_ms: int,
 ) -> None:
-    """Clear a table's statistics once nothing else uses it.
+    """Write tables and the statistics again, without deleted rows.
+
+    Besides writing this takes half a minute for older transactions, the time of `write_each` for
+    tables in use, and some seconds for the statistics.
+
+    Raises:
+        BusyError: If something is left that others use; the rest is written.
+    """
+    waits = iter(range(_MOST_WAITS))
+    is_alone = wait_for_older(session, waits)
+    left = write_each(write, session, schema, tables=tables, busy_ms=busy_ms)
+    left += [] if write_statistics(session, waits) else ["pg_statistic"]
+    if left:
+        raise BusyError(
+            f"PostgreSQL was busy: these tables are in use all the time: {', '.join(left)}."
+            " Try again."
+        )
+    if not is_alone:
+        raise BusyError(
+            "PostgreSQL was busy: a transaction that began before may see what is gone, so that"
+            " the files keep it. End it, and try again."
+        )
+
+
+def write_each(
+    write: Callable[[], AbstractContextManager[Session]],
+    session: Session,
+    schema: str,
+    *,
+    tables: Collection[str],
+    busy_ms: int,
+) -> list[str]:
+    """Write tables again, each while nothing else uses it.
 
     Whatever comes after a lock that waits has to wait behind it: this one waits for moments, with
-    pauses in which others go on.
+    pauses in which others go on. A table in use keeps no other from being written: it is tried
+    again after all had their turn. With 80 tables, all in use, that ends after 80 moments, and
+    what of `busy_ms` is left then.
 
     Args:
         write: Opens a transaction.
         session: A session without one.
-        table: The name of the table.
-        busy_ms: How long to wait in all.
+        schema: The schema of the tables.
+        tables: Their names.
+        busy_ms: How long to wait in all; each table is tried once at least.
 
-    Raises:
-        BusyError: If the table is used all the time.
+    Returns:
+        The tables that were in use all the time.
     """
-    for left in reversed(range(max(1, busy_ms // (_MOMENT_MS + _PAUSE_MS)))):
-        try:
-            with write() as alone:
-                moment = f"{min(_MOMENT_MS, busy_ms)}"
-                alone.all("SELECT set_config('lock_timeout', ?, true)", (moment,))
-                alone.run(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
-                # Only now: others would plan without them for as long as all tables take.
-                clear_statistics(alone, [table])
-            return
-        except BusyError:
-            if not left:
-                raise
-            session.one("SELECT pg_sleep(?)", (_PAUSE_MS / 1_000,))
-
-
-def write_again(session: Session, table: str) -> None:
-    """Write a table's files again, without deleted rows.
-
-    The server leaves out a table that something locks at this moment, its own autovacuum too, and
-    says nothing of it: the file is still the same then, and it is tried again.
-    """
-    before = number(session, "SELECT pg_relation_filenode(?::text::regclass)", (table,))
-    for _ in range(_MOST_TRIES):
-        session.run(f"VACUUM (FULL, ANALYZE, SKIP_LOCKED) {table}")
-        now = number(session, "SELECT pg_relation_filenode(?::text::regclass)", (table,))
-        if now != before:
+    waiting, spent_ms = list(tables), 0
+    while True:
+        busy = []
+        for table in waiting:
+            try:
+                with write() as alone:
+                    moment = f"{min(_MOMENT_MS, busy_ms)}"
+                    alone.all("SELECT set_config('lock_timeout', ?, true)", (moment,))
+                    alone.run(f"LOCK TABLE {schema}.{table} IN ACCESS EXCLUSIVE MODE")
+                    # Only now: others would plan without them for as long as all tables take.
+                    clear_statistics(alone, [table])
+                is_written = write_again(session, f"{schema}.{table}")
+            except BusyError:
+                is_written = False
+            if not is_written:
+                busy.append(table)
+        waiting = busy
+        spent_ms += len(busy) * _MOMENT_MS + _PAUSE_MS
+        if not busy or spent_ms >= busy_ms:
             break
+        session.one("SELECT pg_sleep(?)", (_PAUSE_MS / 1_000,))
+    for table in waiting:  # one that was locked for a moment has no statistics now
+        session.run(f"ANALYZE (SKIP_LOCKED) {schema}.{table}")
+    return waiting
+
+
+def write_statistics(session: Session, waits: Iterator[int]) -> bool:
+    """Write all statistics again; return False if others interfere.
+
+    A role that does not own the database may not: it is told nothing, and the file stays.
+    """
+    is_owner = number(session, _OWNS_DATABASE)
+    # What was cleared table by table would be copied for a snapshot of before.
+    is_alone = not is_owner or wait_for_older(session, waits)
+    for _ in range(_MOST_TRIES):
+        if write_again(session, "pg_catalog.pg_statistic") or not is_owner:
+            return is_alone
         session.one("SELECT pg_sleep(0.1)")
+    return False
 
 
-def wait_for_older(session: Session) -> None:
-    """Wait some time for transactions that may see rows which are gone.
+def write_again(session: Session, table: str) -> bool:
+    """Write a table again; return False if the server left it out.
 
-    Such rows would be copied into the new files. A transaction that writes holds back the
-    snapshots of all databases of the server; those that begin later do no harm, so a busy server
-    is not waited for.
+    Its new files have no deleted rows. The server leaves out a table that something locks at this
+    moment, its own autovacuum too, and says nothing of it: the file is still the same then.
+    """
+    file = "SELECT pg_relation_filenode(?::text::regclass)"
+    before = session.one(file, (table,))
+    session.run(f"VACUUM (FULL, ANALYZE, SKIP_LOCKED) {table}")
+    return session.one(file, (table,)) != before
+
+
+def wait_for_older(session: Session, waits: Iterator[int]) -> bool:
+    """Wait for older transactions; return False if one is left.
+
+    Rows that are gone, but that they may see, would be copied into the new files. A transaction
+    that writes holds back the snapshots of all databases of the server; those that begin later do
+    no harm, so a busy server is not waited for.
+
+    Args:
+        session: A session without a transaction.
+        waits: An item for each tenth of a second that is left to wait.
     """
     mark = number(session, "SELECT txid_snapshot_xmax(txid_current_snapshot())")
-    for _ in range(_MOST_WAITS):
-        if session.one(_OLDER, (mark, mark)) is None:
-            break
+    while session.one(_OLDER, (mark, mark)) is not None:
+        if next(waits, None) is None:
+            return False
         session.one("SELECT pg_sleep(0.1)")
+    return True
