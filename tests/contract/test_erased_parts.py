@@ -436,3 +436,31 @@ def test_retention_writes_a_part_again_once_for_all_its_projects(place: Place, c
         numbers.append(files_of_part(memory, part_of(memory)) != own)
         clock.advance(60)
     assert numbers == [True, False, True]
+
+
+def test_a_part_of_projects_that_stay_closed_is_written_again_by_another(
+    place: Place, clock: Any
+) -> None:
+    """1. The part of a project is written again. 2. Within a week it loses more words, and is not
+    opened again. 3. Later the worker of a project in another part looks.
+    """
+    closed: Any = None
+    for number in range(40):
+        memory = place.open(project=f"p{number}", embedder="off", retention={"messages_days": 1})
+        closed = closed or memory
+        if part_of(memory) != part_of(closed):
+            break
+    say(closed, "Words of the first day")
+    clock.advance(2 * DAY)
+    closed.retention.run_due(is_patient=True)
+    say(closed, f"{CANARY} said this", "later")
+    clock.advance(2 * DAY)
+    closed.retention.run_due(is_patient=True)
+    assert closed.threads.list() == []
+    assert files_with(memory, CANARY.encode())
+    closed.close()
+    memory.retention.run_due(is_patient=True)
+    assert files_with(memory, CANARY.encode()), "not yet"
+    clock.advance(7 * DAY)
+    memory.retention.run_due(is_patient=True)
+    assert files_with(memory, CANARY.encode()) == []

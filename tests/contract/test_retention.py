@@ -7,7 +7,7 @@ import json
 import pytest
 
 import smara
-from smara.errors import ConfigError
+from smara.errors import BusyError, ConfigError
 from smara.privacy.retention import KINDS, parse_rules
 from smara.testing import FakeClock, HashEmbedder
 from tests.contract.both import EACH_DATABASE
@@ -321,6 +321,28 @@ def test_a_file_is_rewritten_when_words_went_and_at_most_once_a_week(opened, clo
     database.vacuum = vacuum
     days = [(at - rewritten[0]) // (DAY * 1000) for at in rewritten]
     assert days == [0, 7, 14]
+
+
+def test_files_that_others_use_are_tried_again_a_day_later(opened, clock):
+    """What comes after retention in a round goes on."""
+    memory = opened(messages_days=1)
+    database, tries = memory.internals.database, []
+
+    def refuse(projects):
+        tries.append(clock.now_ms())
+        raise BusyError("in use")
+
+    vacuum, database.vacuum = database.vacuum, refuse
+    say(memory, "Words of the harbor")
+    clock.advance(2 * DAY)
+    assert memory.retention.run_due(is_patient=True) == 1
+    for _ in range(24):
+        clock.advance(DAY / 12)
+        memory.retention.run_due(is_patient=True)
+    assert [(at - tries[0]) // (DAY * 1000) for at in tries] == [0, 1, 2]
+    with pytest.raises(BusyError):
+        memory.retention.erase()
+    database.vacuum = vacuum
 
 
 def test_a_large_file_is_rewritten_by_the_worker_alone(opened, clock, monkeypatch):

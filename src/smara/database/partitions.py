@@ -19,6 +19,9 @@ INDEXES = ("message_index", "record_index", "code_index", "words", "vectors")
 _COPIED = {48: "commits", 50: "code_chunks", 52: "observations", 54: "memories", 56: "messages"}
 DIVIDED = (*INDEXES, *_COPIED.values())
 """The tables of PostgreSQL that are divided by project."""
+PART_OF_ROW = """(SELECT k FROM generate_series(0, 15) AS k
+  WHERE satisfies_hash_partition('message_index'::regclass, 16, k, project_no))"""
+"""The number of the part in which the project of a row lies."""
 _MOVED_ROWS = 5_000
 _TERMS = "array_to_tsvector(terms_of_project(project_no, tsvector_to_array(terms)))"
 _RECORD_TERMS = f"SELECT kind, no, piece, project_no, head, body, {_TERMS} FROM moved"

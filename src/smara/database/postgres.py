@@ -189,11 +189,6 @@ class PostgresDatabase:
             return find_places(session, None)
         return find_places(session, {self.fulltext.part(session, no) for no in projects})
 
-    def neighbors(self, session: Session, project_no: int) -> str:
-        """Return the condition for projects in the same parts as one."""
-        part = int(self.fulltext.part(session, project_no))
-        return f"satisfies_hash_partition('message_index'::regclass, 16, {part}, project_no)"
-
     def vacuum(self, projects: Collection[int] | None = None) -> None:
         """Rewrite the tables and indexes in which projects lie, without deleted rows.
 

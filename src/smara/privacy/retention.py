@@ -19,8 +19,10 @@ from secrets import token_bytes
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smara.core import log
+from smara.core.scope import Scope
 from smara.database.database import Session, marks, parts
 from smara.database.leases import Lease, host_name
+from smara.database.partitions import PART_OF_ROW
 from smara.database.project_store import ProjectStore, Tombstones
 from smara.database.projects import ProjectContext
 from smara.database.session import Column, number
@@ -43,7 +45,7 @@ DAY_MS = 86_400_000
 _REWRITE_MS = 7 * DAY_MS
 """The files are written again at most so often: it takes time in proportion to the store, or on
 PostgreSQL to a part of it."""
-_REWRITE = "rewrite"
+_REWRITE, _TRY = "rewrite", "rewrite_try"
 _SMALL_BYTES = 256 << 20
 """A larger file is rewritten by `smara worker` alone: what hooks start is ended soon."""
 _LOOK_MS = 3_600_000
@@ -328,7 +330,7 @@ class Retention:
             for kind, rule in self.rules.items()
             if rule.is_bounded and now - (state.get(kind, _State()).kept_at or 0) >= DAY_MS
         ]
-        if not due and not self._is_rewrite_due(is_patient):
+        if not due and not self._find_stale(is_patient):
             self._next_look_at = now + _LOOK_MS
             return 0
         try:
@@ -360,24 +362,49 @@ class Retention:
         with self._database.read() as session:
             require_known_tables(self._database, session)
 
-    def _is_rewrite_due(self, is_patient: bool) -> bool:
-        """Return True if words were removed, and the files were not rewritten for a week."""
-        statement = "SELECT kind, max(kept_at), max(removed_at) FROM retention_state WHERE"
-        with (database := self._database).read() as session:
-            where = (
-                database.neighbors(session, self._project.scope.project_no)
-                if database.kind == "postgres"
-                else "1 = 1"  # all projects are in one file
+    def _find_stale(self, is_patient: bool) -> Sequence[int]:
+        """Return a project of each part that keeps removed words for a week.
+
+        Any process looks after all parts: a project may never be opened again.
+        """
+        is_divided = self._database.kind == "postgres"
+        with self._database.read() as session:
+            rows = session.all(
+                "SELECT part, kind, max(kept_at), max(removed_at), max(project_no) FROM"
+                f" (SELECT {PART_OF_ROW if is_divided else '0'} AS part, project_no, kind, kept_at,"
+                " removed_at FROM retention_state WHERE removed_at IS NOT NULL OR kind IN (?, ?))"
+                " AS states GROUP BY part, kind",
+                (_REWRITE, _TRY),
             )
-            rows = session.all(f"{statement} {where} GROUP BY kind")
-        state = {kind: _State(*times) for kind, *times in rows}
-        rewritten_at = state.get(_REWRITE, _State()).kept_at or 0
-        removed_at = max(state.get(kind, _State()).removed_at or 0 for kind in _WITH_WORDS)
-        return (
-            removed_at > rewritten_at
-            and self._project.clock.now_ms() - rewritten_at >= _REWRITE_MS
-            and (is_patient or self._database.facts()["fileBytes"] < _SMALL_BYTES)
-        )
+        now, stale = self._project.clock.now_ms(), []
+        for part in dict.fromkeys(row[0] for row in rows):
+            state = {kind: _State(*times) for number, kind, *times, _ in rows if number == part}
+            rewritten_at = state.get(_REWRITE, _State()).kept_at or 0
+            tried_at = state.get(_TRY, _State()).kept_at or 0
+            removed_at = max(state.get(kind, _State()).removed_at or 0 for kind in _WITH_WORDS)
+            is_due = now - rewritten_at >= _REWRITE_MS and now - tried_at >= DAY_MS
+            if removed_at > rewritten_at and is_due:
+                stale.append(max(row[-1] for row in rows if row[0] == part))
+        is_small = not stale or is_patient or self._database.facts()["fileBytes"] < _SMALL_BYTES
+        return stale if is_small else []
+
+    def _rewrite(self, projects: Sequence[int]) -> None:
+        """Write the files again in which projects lie.
+
+        Bytes of a row that were freed before it went are overwritten by nothing else.
+        """
+        begun_at = self._project.clock.now_ms()  # what others remove meanwhile is not in it
+        # Other processes leave it for a day, also if it comes to nothing.
+        self._note_all(projects, _TRY, begun_at)
+        self._index.rewrite(projects)
+        self._database.shrink_log()
+        self._note_all(projects, _REWRITE, begun_at)
+
+    def _note_all(self, projects: Sequence[int], kind: str, at_ms: int) -> None:
+        with self._database.write() as session:
+            for project_no in projects:
+                store = ProjectStore(self._database, Scope(project_no, ""))
+                self._note(session, kind, 0, at_ms, is_over=True, store=store)
 
     def _run(
         self,
@@ -407,13 +434,11 @@ class Retention:
             if any(gone.values()):
                 log.event("retention.kept", **{kind: rows for kind, rows in gone.items() if rows})
                 self._database.shrink_log()  # it still has what the file has no more
-            if is_rewritten or (is_all and self._is_rewrite_due(is_patient)):
-                # Bytes of a row that were freed before it went are overwritten by nothing else.
-                begun_at = clock.now_ms()  # what others remove meanwhile is not in it
-                self._index.rewrite([int(self._project.scope.project_no)])
-                self._database.shrink_log()
-                with self._database.write() as session:
-                    self._note(session, _REWRITE, 0, begun_at, is_over=True)
+            if is_rewritten:
+                self._rewrite([int(self._project.scope.project_no)])
+            elif is_all and (stale := self._find_stale(is_patient)):
+                with suppress(BusyError):  # tried again a day later
+                    self._rewrite(stale)
         except LeaseLostError:
             log.warning("retention.lease_lost")  # another process goes on
         finally:
@@ -485,9 +510,18 @@ class Retention:
                 f"INSERT INTO {table} ({table}, rank) VALUES ('secure-delete', ?)", (int(is_on),)
             )
 
-    def _note(self, session: Session, kind: str, count: int, now: int, *, is_over: bool) -> None:
+    def _note(
+        self,
+        session: Session,
+        kind: str,
+        count: int,
+        now: int,
+        *,
+        is_over: bool,
+        store: ProjectStore | None = None,
+    ) -> None:
         session.run(
-            self._store.sql(
+            (store or self._store).sql(
                 "INSERT INTO retention_state (project_no, kind, kept_at, removed_at, removed)"
                 " VALUES (:project, ?, ?, ?, ?) ON CONFLICT (project_no, kind) DO UPDATE SET"
                 " kept_at = coalesce(excluded.kept_at, retention_state.kept_at),"
