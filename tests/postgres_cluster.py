@@ -49,6 +49,9 @@ class Cluster:
         """Copy the primary, and follow it, unless one does."""
         if "replica" in self._servers:
             return
+        if (self._folder / "replica").exists():
+            self.start("replica")
+            return
         folder, user = self._home("replica"), postgres._account()
         source = f"host={self._folder / 'primary'} user=smara"
         command: list[Any] = [self._programs() / "pg_basebackup", "-D", folder / "data", "-R"]

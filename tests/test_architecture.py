@@ -466,7 +466,7 @@ MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "database/fulltext_postgres": (1, 23, 130),
     "database/partitions": (1, 1, 29),
     "database/postgres": (1, 14, 118),
-    "database/servers": (1, 23, 200),
+    "database/servers": (1, 23, 205),
     "database/vacuum": (1, 8, 86),
     "decisions": (15, 174, 1_829),
     "frameworks": (8, 107, 745),

@@ -56,6 +56,9 @@ _MOST_CONNECTIONS = 8
 _PAUSE_SECONDS = 0.1
 FIRST_SECONDS = 10.0
 """So long may the first connection take after the server has answered once."""
+_RECONNECT_SECONDS = 5.0
+"""So long the pool tries to connect by itself, with longer and longer pauses. Then it begins again
+for the next caller, who does not wait out the pause of a server that is back."""
 _ABSENT_SECONDS = 10.0
 """A replica that did not answer is not asked again for so long."""
 _CURSORS = count()
@@ -180,6 +183,7 @@ class ServerPool:
             open=True,
             configure=_prepare_nothing_behind_a_pooler,
             timeout=self._timeout_seconds,
+            reconnect_timeout=_RECONNECT_SECONDS,
             kwargs={"autocommit": True},
         )
 
@@ -219,9 +223,12 @@ class ServerPool:
         seconds = self._timeout_seconds if self._has_first else self._first_seconds
         until = time.monotonic() + seconds
         for attempt in count():
+            left = until - time.monotonic()
             try:
-                connection = pool.getconn(max(0.01, until - time.monotonic()))
+                connection = pool.getconn(max(0.01, min(left, _RECONNECT_SECONDS)))
             except PoolTimeout as error:
+                if left > _RECONNECT_SECONDS:
+                    continue  # the pool may have given up
                 raise self._unavailable(seconds) from error
             self._has_first = True
             try:

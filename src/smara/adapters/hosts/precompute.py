@@ -22,7 +22,7 @@ from smara.core.files import read_regular
 from smara.core.host_table import RULE_FILES
 from smara.core.startup.record import asdict, dataclass
 from smara.core.tool_triggers import file_trigger, note_triggers, program_triggers
-from smara.database.migrate import schema_version
+from smara.database.migrate import HEAD, schema_version
 from smara.database.probe import MEMORIES, TASKS, Probe, has_changed, last_rows, open_probe
 from smara.environment import spool_folder
 from smara.errors import SmaraError
@@ -53,14 +53,10 @@ def _draft(memory: Memory, cwd: str, files: Mapping[str, Sequence[str]]) -> Brie
     ``files`` has, by agent, the instruction files that it reads by itself.
     """
     # How things stood before the room was asked: what changes then is seen.
-    database = memory.internals.database
-    with memory.internals.probe() as look, database.read() as session:
+    with memory.internals.probe() as look:
         head = {
             "store": store_of(memory),
             "project_no": look.project_no,
-            # Not the newest that this code knows: a newer release may have added something.
-            "schema": schema_version(database, session),
-            "apart": memory.internals.knowledge_store.apart(session),
             "marks": last_rows(look, MEMORIES),
             "task_mark": last_rows(look, TASKS)[0],
             "arms": "",
@@ -68,6 +64,12 @@ def _draft(memory: Memory, cwd: str, files: Mapping[str, Sequence[str]]) -> Brie
             # As it is stored with a memory: a brief is a file, too.
             "actor": clean_id(memory.internals.project.actor),
             "answers_messages": memory.settings.moments == "full",
+        }
+    with (database := memory.internals.database).read() as session:
+        head |= {
+            "apart": memory.internals.knowledge_store.apart(session),
+            # Not the newest that this code knows: a newer release may have added something.
+            "schema": schema_version(database, session) if head["store"] else HEAD,
         }
     words: dict[str, dict[str, Any]] = {}
     watched: set[str] = set()
