@@ -34,7 +34,7 @@ def function_words(language: str | None) -> frozenset[str]:
 
 
 def find_language(text: str) -> str | None:
-    """Return the language of most function words of a text; None for English.
+    """Return the language of most small words; None for English.
 
     >>> [find_language(each) for each in ("Où est la copie ?", "die Datei ist weg", "消します")]
     ['fr', 'de', 'ja']
