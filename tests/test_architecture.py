@@ -476,7 +476,7 @@ MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "fleet": (5, 46, 517),
     "privacy": (36, 526, 5_860),
     "prompt": (7, 55, 667),
-    "requests": (4, 18, 156),
+    "requests": (4, 20, 170),
     "search/amend": (1, 10, 131),
     "search/copies": (1, 4, 52),
     "search/ranker": (1, 4, 52),

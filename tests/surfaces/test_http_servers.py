@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import signal
 import subprocess
@@ -58,6 +59,44 @@ def test_person_with_a_named_key_opens_the_browser_under_the_own_name(two):
         Origin=f"http://127.0.0.1:{other.port}",
     )  # fmt: skip
     assert made.status == 201
+
+
+def test_a_browser_ends_with_the_servers_key_that_opened_it(db, tmp_path):
+    """The next server was given another key: neither its cookie nor an unused code is of worth."""
+    public = {"public_url": "https://memory.example.org"}
+    with http_site(db, tmp_path, key="a" * 40, **public) as site:
+        cookie, path = site.cookie(), site.ask("POST", "/login/codes").json["path"]
+    with http_site(db, tmp_path, key="a" * 40, **public) as site:
+        assert site.ask("GET", "/tasks", key=None, Cookie=cookie).status == 200
+    for key in ("b" * 40, None):
+        with http_site(db, tmp_path, key=key, **public) as site:
+            assert site.ask("GET", "/tasks", key=None, Cookie=cookie).status == 401
+            assert site.ask("GET", path, key=None).code == "wrong_code"
+
+
+def test_a_server_with_a_random_key_knows_the_browsers_of_the_one_before(db, tmp_path):
+    """One that was given a key does not."""
+    public = {"public_url": "https://memory.example.org"}
+    with http_site(db, tmp_path, **public) as site:
+        cookie = site.cookie()
+    for key, status in ((None, 200), ("a" * 40, 401)):
+        with http_site(db, tmp_path, key=key, **public) as site:
+            assert site.ask("GET", "/tasks", key=None, Cookie=cookie).status == status
+
+
+def test_a_key_with_the_name_of_the_user_does_not_end_his_panel(two):
+    """Neither when it ends by its time, nor when it is revoked."""
+    one, other = two
+    name = getpass.getuser()
+    one.named_key(name, expires_at=one.clock.now_ms() + 60_000)
+    cookie = one.cookie()
+    for site in two:
+        site.clock.advance(61)
+    for known in (cookie, one.cookie()):
+        assert other.ask("GET", "/tasks", key=None, Cookie=known).status == 200
+    with one.service.store.memory() as memory:
+        memory.internals.requests.access.revoke(name)
+    assert other.ask("GET", "/tasks", key=None, Cookie=cookie).status == 200
 
 
 def test_address_that_opens_the_panel_stands_in_no_log(db, tmp_path):

@@ -2,7 +2,8 @@
 
 A *key* is a long random text, sent as ``Authorization: Bearer KEY``: the server's own, or a named
 one of the store. A browser gets a cookie for a code that is in the printed address and can be used
-once. Codes, sessions and named keys lie in the store, so that every server of it knows them.
+once. Codes, sessions and named keys lie in the store, so that every server of it knows them. A
+browser ends with the key that opened it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,13 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 
-from smara.requests.models import SECRET_LENGTH, Principal, hash_of
+from smara.requests.models import (
+    SECRET_LENGTH,
+    Principal,
+    hash_of,
+    new_secret,
+    slow_hash_of,
+)
 from smara.surfaces.http.store import Store
 
 
@@ -31,41 +38,48 @@ def write_private(path: Path, text: str) -> None:
 class Doorkeeper:
     """Knows the keys, the codes and the sessions that a server takes."""
 
-    def __init__(self, key: str, store: Store, now_ms: Callable[[], int], user: str) -> None:
-        self._own = hash_of(key)
+    def __init__(self, key: str | None, store: Store, now_ms: Callable[[], int], user: str) -> None:
+        self.key = key or new_secret()
+        self._own = hash_of(self.key)
         self._store = store
         self._now_ms = now_ms
-        self._user = user
+        # The next process has another random key, and knows the browsers of this one.
+        self._owner = Principal(user, key_hash=slow_hash_of(key) if key else "")
 
     def by_own_key(self, secret: str) -> Principal | None:
         """Return the person whose server it is, for the server's own key."""
         # Hashes are compared: how long that takes tells nothing about the key.
-        is_own = secrets.compare_digest(hash_of(secret), self._own)
-        return Principal(self._user) if is_own else None
+        return self._owner if secrets.compare_digest(hash_of(secret), self._own) else None
 
     def by_key(self, secret: str) -> Principal | None:
         """Return the holder of a valid named key."""
-        if len(secret) != SECRET_LENGTH:
-            return None  # the store is not asked for what cannot be a key
-        with self._store.memory() as memory:
-            return memory.internals.requests.access.find(secret, "key", self._now_ms())
+        return self._find(secret, "key")
 
     def by_session(self, secret: str) -> Principal | None:
         """Return the holder of a browser's session."""
-        if len(secret) != SECRET_LENGTH:
-            return None
-        with self._store.memory() as memory:
-            return memory.internals.requests.access.find(secret, "session", self._now_ms())
+        return self._find(secret, "session")
 
-    def new_code(self, name: str | None = None) -> str:
+    def _find(self, secret: str, kind: str) -> Principal | None:
+        if len(secret) != SECRET_LENGTH:
+            return None  # the store is not asked for what cannot be a key
+        with self._store.memory() as memory:
+            access = memory.internals.requests.access
+            return access.find(secret, kind, self._now_ms(), own=self._owner.key_hash)
+
+    def new_code(self, holder: Principal | None = None) -> str:
         """Return a code that a browser can use once."""
         with self._store.memory() as memory:
-            return memory.internals.requests.access.add_code(name or self._user, self._now_ms())
+            access = memory.internals.requests.access
+            who = holder or self._owner
+            return access.add_code(who, self._now_ms(), own=self._owner.key_hash)
 
     def exchange(self, code: str) -> str | None:
         """Exchange a code for a new session."""
+        if len(code) != SECRET_LENGTH:
+            return None
         with self._store.memory() as memory:
-            return memory.internals.requests.access.exchange(code, self._now_ms())
+            access = memory.internals.requests.access
+            return access.exchange(code, self._now_ms(), own=self._owner.key_hash)
 
     def leave(self, session: str) -> None:
         """End a browser's session."""
