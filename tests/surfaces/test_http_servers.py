@@ -84,6 +84,15 @@ def test_a_server_with_a_random_key_knows_the_browsers_of_the_one_before(db, tmp
             assert site.ask("GET", "/tasks", key=None, Cookie=cookie).status == status
 
 
+def test_a_browser_does_not_prolong_itself(two):
+    one, other = two
+    ann = one.ask("POST", "/login/codes", {}, key=one.named_key("ann")).json["path"]
+    opened = one.ask("GET", ann, key=None).headers["Set-Cookie"].partition(";")[0]
+    for cookie in (one.cookie(), opened):
+        page = {"Cookie": cookie, "Origin": f"http://127.0.0.1:{other.port}"}
+        assert other.ask("POST", "/login/codes", {}, key=None, **page).code == "not_a_person"
+
+
 def test_a_key_with_the_name_of_the_user_does_not_end_his_panel(two):
     """Neither when it ends by its time, nor when it is revoked."""
     one, other = two

@@ -164,7 +164,9 @@ class Service:
 
     async def _new_code(self, request: Request) -> Response:
         who = request.scope["state"]["principal"]
-        if not who.is_person or not who.may_write or who.projects is not None:
+        is_limited = not who.is_person or not who.may_write or who.projects is not None
+        # A browser that opens another would prolong itself for ever.
+        if is_limited or who.is_browser:
             raise Refusal(403, "not_a_person", "Only the key of a person opens the browser.")
         code = await self.api.in_thread(partial(self.doorkeeper.new_code, who))
         return JSONResponse({"path": f"/login?code={code}"}, 201)
