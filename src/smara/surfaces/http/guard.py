@@ -12,6 +12,7 @@ import json
 import traceback
 from collections import OrderedDict
 from collections.abc import Callable, MutableMapping
+from functools import partial
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import Any
@@ -145,7 +146,10 @@ class Doorway:
             headers = Headers(scope)
             self._check_request(scope, headers)
             principal = await self._identify(scope, headers)
-            scope["state"] = {**scope.get("state", {}), "principal": principal}
+            is_known = partial(self._is_known, scope, headers)
+            scope["state"] = {
+                **scope.get("state", {}), "principal": principal, "is_known": is_known
+            }  # fmt: skip
             # Cookies are for TLS alone where a proxy speaks it for this server.
             scope["scheme"] = self._site.scheme(headers.all(b"host"), scope["scheme"])
             body = _BoundedBody(receive, self._limits.body_bytes)
@@ -171,11 +175,11 @@ class Doorway:
             raise Refusal(403, "foreign_origin", "A foreign page sent this request.")
 
     async def _identify(self, scope: Scope, headers: Headers) -> Principal | None:
-        peer = scope["client"][0] if scope.get("client") else ""
+        peer = _peer_of(scope)
         if scope["path"] in OPEN_PATHS:
             self._wait(self._rate.take(f"open {peer}"))
             return None
-        principal, is_given = await self._principal(headers, peer)
+        principal, is_given = await self._principal(scope, headers)
         if principal is None:
             # One who only guesses is slowed down; one who has a key is not hindered by that.
             if is_given:
@@ -193,7 +197,14 @@ class Doorway:
         self._wait(self._rate.take(f"{principal.name} {peer}"))
         return principal
 
-    async def _principal(self, headers: Headers, peer: str) -> tuple[Principal | None, bool]:
+    async def _is_known(self, scope: Scope, headers: Headers) -> bool:
+        """Look again who sent a request whose answer takes long."""
+        try:
+            return (await self._principal(scope, headers))[0] is not None
+        except Refusal:
+            return False
+
+    async def _principal(self, scope: Scope, headers: Headers) -> tuple[Principal | None, bool]:
         """Return the holder of a key or a session; a peer that only guesses is not looked up."""
         if headers.all(b"authorization"):
             kind, _, secret = headers.one(b"authorization").partition(" ")
@@ -210,7 +221,7 @@ class Doorway:
         hashed = hash_of(secret)
         # Who was let in before is not hindered by a neighbor at the same address, such as a proxy.
         if hashed not in self._accepted:
-            self._wait(self._failures.look(peer))
+            self._wait(self._failures.look(_peer_of(scope)))
         principal = await run_in_threadpool(find, secret)
         self._accepted.pop(hashed, None)
         if principal is not None:
@@ -274,6 +285,10 @@ def session_of(headers: Headers, cookie: str) -> str:
 def too_large(limit: int) -> Refusal:
     """Return the refusal of a body that is too large."""
     return Refusal(413, "too_large", f"A body has at most {limit:,} bytes.", connection="close")
+
+
+def _peer_of(scope: Scope) -> str:
+    return scope["client"][0] if scope.get("client") else ""
 
 
 def _loop_time() -> float:

@@ -75,16 +75,18 @@ class Doorkeeper:
         if (kept := self._kept.get((kind, hash_of(secret)))) is not None:
             return kept if (kept.expires_at or 0) > self._now_ms() else None
         with self._store.memory() as memory:
-            access = memory.internals.requests.access
-            return access.find(secret, kind, self._now_ms(), own=self._owner.key_hash)
+            return memory.internals.requests.access.find(
+                secret, kind, self._now_ms(), own=self._owner.key_hash
+            )
 
     def new_code(self, holder: Principal | None = None) -> str:
         """Return a code that a browser can use once."""
         who = holder or self._owner
         try:
             with self._store.memory() as memory:
-                access = memory.internals.requests.access
-                return access.add_code(who, self._now_ms(), own=self._owner.key_hash)
+                return memory.internals.requests.access.add_code(
+                    who, self._now_ms(), own=self._owner.key_hash
+                )
         except DatabaseError as error:
             # A store that is busy, full or read-only is shown to its user all the same. What a
             # named key opens would have to end with it.
@@ -101,8 +103,9 @@ class Doorkeeper:
             is_valid = (kept.expires_at or 0) > self._now_ms()
             return self._keep("session", SESSION_SECONDS) if is_valid else None
         with self._store.memory() as memory:
-            access = memory.internals.requests.access
-            return access.exchange(code, self._now_ms(), own=self._owner.key_hash)
+            return memory.internals.requests.access.exchange(
+                code, self._now_ms(), own=self._owner.key_hash
+            )
 
     def leave(self, session: str) -> None:
         """End a browser's session."""
