@@ -29,7 +29,7 @@ from smara.requests.models import (
 )
 from smara.surfaces.http.store import Store
 
-_MOST_KEPT = 1_000
+_MOST_LOGINS = 1_000
 
 
 def write_private(path: Path, text: str) -> None:
@@ -54,7 +54,7 @@ class Doorkeeper:
         self._now_ms = now_ms
         # The next process has another random key, and knows the browsers of this one.
         self._owner = Principal(user, key_hash=slow_hash_of(key) if key else "")
-        self._kept: OrderedDict[tuple[str, str], Principal] = OrderedDict()
+        self._logins: OrderedDict[tuple[str, str], Principal] = OrderedDict()
 
     def by_own_key(self, secret: str) -> Principal | None:
         """Return the person whose server it is, for the server's own key."""
@@ -72,8 +72,8 @@ class Doorkeeper:
     def _find(self, secret: str, kind: str) -> Principal | None:
         if len(secret) != SECRET_LENGTH:
             return None  # the store is not asked for what cannot be a key
-        if (kept := self._kept.get((kind, hash_of(secret)))) is not None:
-            return kept if (kept.expires_at or 0) > self._now_ms() else None
+        if (login := self._logins.get((kind, hash_of(secret)))) is not None:
+            return login if (login.expires_at or 0) > self._now_ms() else None
         with self._store.memory() as memory:
             return memory.internals.requests.access.find(
                 secret, kind, self._now_ms(), own=self._owner.key_hash
@@ -99,8 +99,8 @@ class Doorkeeper:
         """Exchange a code for a new session."""
         if len(code) != SECRET_LENGTH:
             return None
-        if (kept := self._kept.pop(("code", hash_of(code)), None)) is not None:
-            is_valid = (kept.expires_at or 0) > self._now_ms()
+        if (login := self._logins.pop(("code", hash_of(code)), None)) is not None:
+            is_valid = (login.expires_at or 0) > self._now_ms()
             return self._keep("session", SESSION_SECONDS) if is_valid else None
         with self._store.memory() as memory:
             return memory.internals.requests.access.exchange(
@@ -109,16 +109,16 @@ class Doorkeeper:
 
     def leave(self, session: str) -> None:
         """End a browser's session."""
-        if self._kept.pop(("session", hash_of(session)), None) is None:
+        if self._logins.pop(("session", hash_of(session)), None) is None:
             with self._store.memory() as memory:
                 memory.internals.requests.access.leave(session)
 
     def _keep(self, kind: str, seconds: int) -> str:
         """Keep a new code or session of the server's own user in this process."""
         secret, until = new_secret(), self._now_ms() + seconds * 1_000
-        while len(self._kept) >= _MOST_KEPT:
-            self._kept.popitem(last=False)
-        self._kept[kind, hash_of(secret)] = replace(
+        while len(self._logins) >= _MOST_LOGINS:
+            self._logins.popitem(last=False)
+        self._logins[kind, hash_of(secret)] = replace(
             self._owner, expires_at=until, is_browser=kind == "session"
         )
         return secret
