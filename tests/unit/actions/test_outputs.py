@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from smara.actions.failures import (
@@ -164,6 +166,32 @@ def test_a_run_of_tests_is_green_red_or_none_at_all(output, failed, verdict):
 
 
 @pytest.mark.parametrize(
+    "summary",
+    [
+        "3 runs, 3 assertions, 0 failures, 1 errors, 0 skips",
+        "4 tests, 9 assertions, 0 failures, 2 errors, 0 pendings, 0 omissions, 0 notifications",
+        "0 failures, 1 errors.",
+        "2 tests, 3 assertions, 1 errors, 0 failures.",
+        "0 examples, 0 failures, 1 error occurred outside of examples",
+        "3 examples, 0 failures, 10 errors, 0 pending",
+        "3 successes / 0 failures / 1 error / 0 pending : 0.01 seconds",
+        "Ran 3 tests in 0.001 seconds, 2 successes, 0 failures, 1 error",
+        "Cases: 3  Tried: 3  Errors: 1  Failures: 0",
+        "Tests run: 3, Failures: 0, Errors: 1, Skipped: 0",
+    ],
+)
+def test_errors_without_failures_are_no_green_run(summary):
+    clean = re.sub(r"\b(?:10|[12])(?= error)|(?<=Errors: )1", "0", summary)
+    assert clean != summary
+    for is_hidden in (True, False):
+        assert are_tests_green(summary, failed=False, is_hidden=is_hidden) is False
+        assert are_tests_green(clean, failed=False, is_hidden=is_hidden) is not False
+    assert read_outcome("bin/rails test | tail -1", summary) == "failed"
+    assert read_outcome("rake test", summary) == "failed"
+    assert read_outcome("rake test", clean) == "ok"
+
+
+@pytest.mark.parametrize(
     ("output", "found"),
     [
         ("FAILED tests/a.py::test_x - ValueError: no\n", ("tests/a.py::test_x", "ValueError: no",
@@ -220,6 +248,12 @@ def test_the_line_that_says_why_is_found_and_none_where_none_says_it(output, lin
         ),
         ("12 examples, 0 failures", "12 examples, 0 failures", False),
         ("  7 passing (2s)", "7 passing (2s)", False),
+        (
+            "3 runs, 3 assertions, 0 failures, 1 errors, 0 skips",
+            "3 runs, 3 assertions, 0 failures, 1 errors, 0 skips",
+            True,
+        ),
+        ("0 failures, 0 errors.", "0 failures, 0 errors.", False),
         ("OK (5 tests, 9 assertions)", "OK (5 tests, 9 assertions)", False),
         ("Tests run: 5, Failures: 1, Errors: 0", "Tests run: 5, Failures: 1, Errors: 0", True),
         ("ok  \tgithub.com/a/b\t0.010s", "ok github.com/a/b 0.010s", False),
