@@ -100,7 +100,10 @@ def read_outcome(
     is_red = CUES["red tests"].search(ends[-REPORT:]) is not None
     if is_red and command is not None and command.has("test"):
         return "failed"
-    if _is_refusal(command, line, ends):
+    # A look is read whole: at the edge of a long output a complaint that is cut looks like a hit.
+    if not (purpose in LOOKING and CUES["partial look"].match(output)) and _is_refusal(
+        command, line, ends
+    ):
         # A look that may fail asks something; another command may stand in for one that failed.
         if "||" not in line or (is_hidden and purpose not in LOOKING):
             return "failed"

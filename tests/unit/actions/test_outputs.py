@@ -115,6 +115,47 @@ def test_a_command_ends_alike_for_whoever_reads_it(line, output, outcome):
     assert (read_outcome(line, output), outcome_of(event), run.outcome) == (outcome,) * 3
 
 
+_LS = "ls: cannot access 'nothere': No such file or directory"
+_FIND = "find: '/proc/1/task': Permission denied\nfind: '/root': Permission denied\n"
+LOOKS = [
+    ("find / -name x.py 2>&1 | head", f"{_FIND}/home/me/x.py\n", "ok"),
+    ("find / -name x.py 2>&1 | head", f"{_FIND * 99}\n\n/home/me/x.py\n", "ok"),
+    ("find / -name x.py 2>&1 | head", _FIND, "failed"),
+    ("find / -name x.py 2>&1", _FIND * 99, "failed"),
+    ("grep -rn foo . 2>&1 | head", "grep: ./sock: Permission denied\n./a.py:3:foo\n", "ok"),
+    ("grep -rn foo a b", "grep: a: No such file or directory\ngrep: b: No such file", "failed"),
+    ("grep --foo x a", "grep: unrecognized option '--foo'\nUsage: grep [OPTION]...", "failed"),
+    ("rg foo src old", "rg: old: No such file or directory (os error 2)\nsrc/a.py:1:foo", "ok"),
+    ("cat a b", "cat: a: No such file or directory\nb has 1 line\n", "ok"),
+    ("head -2 a b", "head: cannot open 'a' for reading: No such file\n==> b <==\n1", "ok"),
+    ("wc -l a b", "wc: a: No such file or directory\n  3 b\n  3 total", "ok"),
+    ("sed -n 1,5p a b", "sed: can't read a: No such file or directory\nimport os", "ok"),
+    ("tail -5 x", "tail: cannot open 'x' for reading: No such file or directory\n", "failed"),
+    ("tail -f x", "tail: cannot open 'x' for reading: No such file\ntail: no files remaining",
+     "failed"),
+    ("du -sh * 2>&1 | sort -h | tail", "du: cannot read directory 'l': Permission denied\n4K\ta",
+     "ok"),
+    ("lsof -i :80", "lsof: WARNING: can't stat() fuse file system /x\n  Output may be incomplete.",
+     "ok"),
+    ("ls src nothere", f"{_LS}\nsrc:\na.py\n", "ok"),
+    ("ls nothere", f"{_LS}\n", "failed"),
+    ("ls --foo", "ls: unrecognized option '--foo'\nTry 'ls --help' for more information.",
+     "failed"),
+    ("stat a b", "stat: cannot statx 'a': No such file or directory\n  File: b\n  Size: 1", "ok"),
+    ("git log x..y", "fatal: ambiguous argument 'x..y': unknown revision\nUse '--' to separate",
+     "failed"),
+    ("git status", "fatal: not a git repository\nStopping at filesystem boundary", "failed"),
+    ("git show HEAD:x", "fatal: cannot open '.git/x': Permission denied\nsee above", "failed"),
+    ("rg foo src; ls", "bash: rg: command not found\na.py\nb.py", "failed"),
+    ("jq . a.json", "jq: error: syntax error, unexpected end\njq: 1 compile error", "failed"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "output", "outcome"), LOOKS)
+def test_a_look_that_shows_something_has_not_failed(line, output, outcome):
+    assert read_outcome(line, output) == outcome
+
+
 def test_an_exit_code_is_believed_where_it_is_the_commands_own():
     assert read_outcome("python x.py", TRACEBACK, code=0) == "ok"
     assert read_outcome("pytest | tail -2", "1 failed in 1s", code=0) == "failed"
