@@ -238,7 +238,7 @@ def head_of(text: str) -> str:
     words = split_variables(text)[1].split()
     if not words:
         return ""
-    program = _named(words[0])
+    program = _program(words[0])
     if program == "python" and len(words) > 2 and words[1] == "-m":
         return f"python -m {words[2]}"
     following = [word for word in words[1:_MOST_WORDS] if not word.startswith("-")][:2]
@@ -251,11 +251,7 @@ def head_of(text: str) -> str:
 
 
 def _program(text: str) -> str:
-    return _named(text.split(None, 1)[0]) if text.strip() else ""
-
-
-def _named(word: str) -> str:
-    name = word.rsplit("/", 1)[-1]
+    name = (text.split(None, 1) or [""])[0].rsplit("/", 1)[-1]
     return "python" if _PYTHON.match(name) else {"pip3": "pip", "nodejs": "node"}.get(name, name)
 
 
@@ -360,7 +356,7 @@ def is_same_aim(failed: str, worked: str) -> bool:
 def _words(text: str) -> set[str]:
     """Return the words of a command without options and numbers; of a path its last part."""
     words = [word for word in _TOKEN.findall(text) if not _EMPTY.fullmatch(word)]
-    return {_named(word.rstrip("/")) for word in words}
+    return {_program(word.rstrip("/")) for word in words}
 
 
 _COMMITTED = regex(

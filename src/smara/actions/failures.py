@@ -97,7 +97,7 @@ def read_outcome(
     is_hidden = hides_exit(line, purpose)
     if (code == 0 and not is_hidden) or (purpose == "commit" and read_commit(line, ends).sha):
         return "ok"
-    is_red = CUES["red tests"].search(ends[-REPORT:]) is not None
+    is_red = has_red_tests(ends)
     if is_red and command is not None and command.has("test"):
         return "failed"
     # A look is read whole: at the edge of a long output a complaint that is cut looks like a hit.
@@ -133,6 +133,20 @@ def _is_refusal(command: Command | None, line: str, output: str) -> bool:
         CUES["own failure"].search("\n".join(f"{head.partition(' ')[0]} {each}" for each in lines))
         for head in heads
     ) or bool(lacking(line, telling_line("\n".join(lines))))
+
+
+def has_red_tests(output: str) -> bool:
+    """Return True if the report of a test run counts failures.
+
+    Where lines sum it up, titles and logs beside them count for nothing.
+
+    >>> has_red_tests("shows 2 failed jobs\\n3 passed in 1s"), has_red_tests("shows 2 failed jobs")
+    (False, True)
+    """
+    report = output[-REPORT:]
+    lines = (line.strip(" =\t\r") for line in report.split("\n"))
+    summaries = "\n".join(filter(CUES["test summary"].match, lines))
+    return CUES["red tests"].search(summaries or report) is not None
 
 
 def ends_of(text: str) -> str:

@@ -206,6 +206,93 @@ def test_a_run_of_tests_is_green_red_or_none_at_all(output, failed, verdict):
     assert are_tests_green(output, failed) is verdict
 
 
+LOG = "2026-03-11 ERROR 3 failed logins of bob\nFAIL: this message is expected\n"
+REPORTS = [
+    ("npm test", "  ✓ shows 2 failed jobs (3 ms)", "Tests:       2 passed, 2 total",
+     "Tests:       1 failed, 1 passed, 2 total"),
+    ("npx jest", "  ✓ Tests 2 failed jobs", "Test Suites: 1 passed, 1 total\nTests: 1 passed",
+     "Test Suites: 1 failed, 1 passed, 2 total\nTests: 1 passed, 1 total"),
+    ("npx vitest run", " ✓ a.test.ts > reports 3 failures", " Tests  4 passed (4)",
+     " Tests  1 failed | 3 passed (4)"),
+    ("npx vitest run", " ✓ a.test.ts > 3 failed", " Tests  4 passed (4)",
+     " Tests  4 passed (4)\n     Errors  1 error"),
+    ("npx mocha", "    2 failing jobs are shown\n      ✔ 1 failing", "  2 passing (9ms)",
+     "  2 passing (9ms)\n  1 failing"),
+    ("npx playwright test", "  ✓ 1 a.spec.ts › 2 failed jobs", "  5 passed (3s)",
+     "  1 failed\n    a.spec.ts\n  5 passed (3s)"),
+    ("node --test", "✔ shows 2 failed jobs (1ms)", "ℹ pass 3\nℹ fail 0", "ℹ pass 2\nℹ fail 1"),
+    ("npm run test:unit", "ok 1 shows 2 failed jobs", "# tests 3\n# pass  3",
+     "# pass  2\n# fail  1"),
+    ("bun test", "(pass) shows 2 failed jobs [0.1ms]", " 3 pass\n 0 fail", " 2 pass\n 1 fail"),
+    ("deno test", "shows 2 failed ... ok (1ms)", "ok | 3 passed | 0 failed (10ms)",
+     "FAILED | 1 passed | 1 failed (10ms)"),
+    ("go test -v ./...", "    x_test.go:3: gave up after 3 failed attempts\n--- PASS: TestX (0.0s)",
+     "ok  \tpkg\t0.1s", "FAIL\tpkg\t0.1s"),
+    ("go test ./...", "log: 3 failures", "ok  \tone\t0.1s",
+     "ok  \tone\t0.1s\nFAIL\ttwo [build failed]"),
+    ("go test ./... | grep -v FAIL", "log: 3 failures", "ok  \tone\t0.1s",
+     "--- FAIL: TestX (0.00s)\nok  \tone\t0.1s"),
+    ("rspec -fd", "Login\n  locks after 5 failed attempts", "3 examples, 0 failures",
+     "3 examples, 1 failure"),
+    ("rspec -fd", "  3 failed attempts lock\n  2 errors in 5 s", "3 examples, 0 failures",
+     "3 examples, 1 failure"),
+    ("rails test", "SIGNUP: 2 failed", "3 runs, 3 assertions, 0 failures, 0 errors, 0 skips",
+     "3 runs, 3 assertions, 1 failures, 0 errors, 0 skips"),
+    ("pytest -v", "a.py::test_x PASSED\n-- live log --\nWARNING 1 failed login", "3 passed in 0.1s",
+     "1 failed, 3 passed in 0.1s"),
+    ("pytest --cov", "2 failed logins", "=== 3 passed, 2 warnings in 0.1s ===",
+     "FAIL Required test coverage of 90% not reached. Total: 80%\n=== 3 passed in 0.1s ==="),
+    ("python -m unittest", "FAIL: expected", "Ran 3 tests in 0.1s\n\nOK",
+     "Ran 3 tests in 0.1s\n\nFAILED (failures=1)"),
+    ("behave", "2 failed logins", "1 feature passed, 0 failed, 0 skipped",
+     "0 features passed, 1 failed, 0 skipped"),
+    ("mvn test", "1 failure in a log", "[INFO] Tests run: 5, Failures: 0, Errors: 0, Skipped: 0",
+     "[ERROR] Tests run: 5, Failures: 0, Errors: 1, Skipped: 0"),
+    ("gradle test", "2 failures in a log", "5 tests completed, 0 failed",
+     "5 tests completed, 1 failed"),
+    ("sbt test", "- handles 2 failures", "[info] Passed: Total 3, Failed 0, Errors 0, Passed 3",
+     "[error] Failed: Total 3, Failed 1, Errors 0, Passed 2"),
+    ("dotnet test", "2 failed logins", "Test summary: total: 3, failed: 0, succeeded: 3",
+     "Test summary: total: 3, failed: 1, succeeded: 2"),
+    ("cargo test", "test two_failed ... ok\nsaw 2 failed jobs",
+     "test result: ok. 3 passed; 0 failed; 0 ignored",
+     "test result: FAILED. 2 passed; 1 failed; 0 ignored"),
+    ("cargo nextest run", "3 failed tries",
+     "Summary [ 0.01s] 3 tests run: 3 passed, 0 skipped",
+     "Summary [ 0.01s] 3 tests run: 2 passed, 1 failed, 0 skipped"),
+    ("mix test", "  * test 2 failures are shown (0.1ms)", "5 tests, 0 failures",
+     "5 tests, 1 failure"),
+    ("make test-bats", " ✓ shows 2 failed jobs", "3 tests, 0 failures", "3 tests, 1 failure"),
+    ("ctest", "Test: 2 failed jobs ... Passed", "100% tests passed, 0 tests failed out of 1",
+     "50% tests passed, 1 tests failed out of 2"),
+    ("make test", "[ RUN      ] Job.Shows 2 failed", "[  PASSED  ] 3 tests.",
+     "[  PASSED  ] 2 tests.\n[  FAILED  ] 1 test, listed below:"),
+    ("flutter test", "00:01 +1: shows 2 failed jobs", "00:02 +3: All tests passed!",
+     "00:02 +2 -1: Some tests failed."),
+    ("make test", "ok 1 - 2 failed jobs", "All tests successful.\nResult: PASS", "Result: FAIL"),
+    ("make test", "2 failed jobs", "3 successes / 0 failures / 0 errors / 0 pending",
+     "2 successes / 1 failure / 0 errors / 0 pending"),
+    ("swift test", "2 failed jobs", "Executed 3 tests, with 0 failures (0 unexpected) in 0.1 s",
+     "Executed 3 tests, with 1 failure (0 unexpected) in 0.1 s"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "noise", "green", "red"), REPORTS)
+def test_a_title_or_a_log_line_that_counts_failures_makes_no_run_red(line, noise, green, red):
+    for before in (noise, LOG + noise):
+        for shown in (line, f"{line} 2>&1 | tail -20"):
+            assert read_outcome(shown, f"{before}\n{green}") in ("ok", "unknown")
+            assert read_outcome(shown, f"{before}\n{red}\n{noise}") == "failed"
+        assert are_tests_green(f"{before}\n{green}", failed=False)
+        assert are_tests_green(f"{before}\n{red}", failed=False) is False
+    run, red_run = (
+        read_test_run([*noise.split("\n"), *report.split("\n")]) for report in (green, red)
+    )
+    assert run is not None
+    assert red_run is not None
+    assert (run.has_failures, red_run.has_failures) == (False, True)
+
+
 @pytest.mark.parametrize(
     "summary",
     [
