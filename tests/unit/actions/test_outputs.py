@@ -156,6 +156,41 @@ def test_a_look_that_shows_something_has_not_failed(line, output, outcome):
     assert read_outcome(line, output) == outcome
 
 
+MADE = "[main abc1234] fix: error: fatal: x\n 1 file changed, 2 insertions(+)\n"
+PUSHED = "To github.com:a/b\n   111..222  main -> main\n"
+REJECTED = "To github.com:a/b\n ! [rejected] main -> main (fetch first)\nerror: failed to push"
+COMMITS = [
+    ("git commit -am x", MADE, "ok"),
+    ("git add -A && git commit -m 'fix: error: x'", MADE, "ok"),
+    ("git commit -am x && git push 2>&1 | tail -3", f"{MADE}{PUSHED}", "ok"),
+    ("git commit -am x && git push 2>&1 | tail -3", f"{MADE}{REJECTED}", "failed"),
+    ("git commit -am x && git push", f"{MADE}{REJECTED}", "failed"),
+    ("git commit -am x; git push", f"{MADE}{REJECTED}", "failed"),
+    ("git commit -am 'a; b' && git push || true", f"{MADE}fatal: unable to access 'x'", "failed"),
+    ("git commit -m \"$(cat <<'EOF'\nFix a; b\nEOF\n)\" && git push | tail -3",
+     f"{MADE}{REJECTED}", "failed"),
+    ("git commit -am x && npm test 2>&1 | tail -3", f"{MADE}Tests: 1 failed, 3 total", "failed"),
+    ("git commit -am x && npm test 2>&1 | tail -3", f"{MADE}Tests: 3 passed, 3 total", "ok"),
+    ("pytest -q | tail -1; git commit -am x", f"1 failed, 3 passed in 1s\n{MADE}", "failed"),
+    ("pytest -q | tail -1 && git commit -am x", f"3 passed in 1s\n{MADE}", "ok"),
+    ("npm run build && git commit -am x", f"error: none of note\n{MADE}", "ok"),
+    ("git commit -am x && npx tsc --noEmit | head", f"{MADE}a.ts(3,5): error TS2345: no", "failed"),
+    ("git commit -am x && ./deploy.sh", f"{MADE}Error: could not reach host", "ok"),
+    ("git commit -am x && git log -3", f"{MADE}fatal: a subject", "ok"),
+    ("git commit -am x && git status", f"{MADE}On branch error", "ok"),
+    ("git commit -am x && git tag v1 && git push --tags | tail", f"{MADE}{REJECTED}", "failed"),
+    ("git commit -am x && gh pr create | cat", f"{MADE}https://github.com/a/b/pull/3", "ok"),
+    ("git commit -am x && make | tail -2", f"{MADE}make: *** [all] Error 2", "failed"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "output", "outcome"), COMMITS)
+def test_a_commit_speaks_for_itself_and_for_what_had_to_work_before_it(line, output, outcome):
+    assert read_outcome(line, output) == outcome
+    code = 0 if outcome == "ok" or "|" in line else None  # a pipe has a code of its own
+    assert read_outcome(line, output, code=code) == outcome
+
+
 def test_an_exit_code_is_believed_where_it_is_the_commands_own():
     assert read_outcome("python x.py", TRACEBACK, code=0) == "ok"
     assert read_outcome("pytest | tail -2", "1 failed in 1s", code=0) == "failed"
