@@ -150,7 +150,7 @@ def has_red_tests(output: str) -> bool:
     >>> has_red_tests("shows 2 failed jobs\\n3 passed in 1s"), has_red_tests("shows 2 failed jobs")
     (False, True)
     """
-    report = output[-REPORT:]
+    report = _VARIES[0][0].sub("", output[-REPORT:])  # without colors
     lines = (line.strip(" =\t\r") for line in report.split("\n"))
     summaries = "\n".join(filter(CUES["test summary"].match, lines))
     return CUES["red tests"].search(summaries or report) is not None

@@ -251,6 +251,10 @@ REPORTS = [
      " Tests  1 failed | 3 passed (4)"),
     ("npx vitest run", " ✓ a.test.ts > 3 failed", " Tests  4 passed (4)",
      " Tests  4 passed (4)\n     Errors  1 error"),
+    ("npm run test", "web:test: ✓ shows 2 failed jobs", "web:test: Tests: 2 passed, 2 total",
+     "web:test: Tests: 1 failed, 2 total"),
+    ("docker compose run web pytest", "web-1  | 1 failed login", "web-1  | 3 passed in 0.1s",
+     "web-1  | 1 failed, 3 passed in 0.1s"),
     ("npx mocha", "    2 failing jobs are shown\n      ✔ 1 failing", "  2 passing (9ms)",
      "  2 passing (9ms)\n  1 failing"),
     ("npx playwright test", "  ✓ 1 a.spec.ts › 2 failed jobs", "  5 passed (3s)",
@@ -326,6 +330,12 @@ def test_a_title_or_a_log_line_that_counts_failures_makes_no_run_red(line, noise
     assert run is not None
     assert red_run is not None
     assert (run.has_failures, red_run.has_failures) == (False, True)
+
+
+def test_colors_hide_no_summary():
+    green = "\x1b[32m✓ shows 2 failed jobs\x1b[39m\n\x1b[1mTests: \x1b[22m\x1b[32m2 passed\x1b[39m"
+    assert read_outcome("npm test", green) == "ok"
+    assert read_outcome("npm test", green.replace("2 passed", "2 failed")) == "failed"
 
 
 @pytest.mark.parametrize(
