@@ -100,8 +100,7 @@ def read_command(line: object) -> Command | None:
             continue
         is_block = is_block or bool(CUES["block"].match(programs[0]))
         is_piped = is_piped or len(programs) > 1
-        part = _read_part(programs, exported)
-        if part is not None:
+        if (part := _read_part(programs, exported)) is not None:
             parts.append(part)
     if not parts:
         return None
@@ -133,11 +132,41 @@ def hides_exit(line: str, purpose: Purpose) -> bool:
     return last is None or not last.has(purpose)
 
 
+def beside_commit(command: Command, line: str) -> Command | None:
+    """Return the parts of a line that its commit proves nothing of.
+
+    Those behind it, and those before it of which something else hid the exit code. None if no such
+    part weighs.
+
+    >>> [beside_commit(read_command(each), each) for each in ("make && git commit -m x", "git commit")]
+    [None, None]
+    >>> beside_commit(read_command("git commit -m x && git push"), "git commit -m x && git push").text
+    'git push'
+    """  # noqa: E501
+    last = max(at for at, part in enumerate(command.parts) if part.purpose == "commit")
+    until = line.partition("git commit")[0] + "git commit"
+    parts = tuple(
+        part
+        for at, part in enumerate(command.parts)
+        if WEIGHT[part.purpose] >= TELLING
+        and part.purpose != "commit"
+        and (at > last or hides_exit(until, part.purpose))
+    )
+    if not parts:
+        return None
+    return replace(
+        command,
+        parts=parts,
+        main=max(reversed(parts), key=lambda part: WEIGHT[part.purpose]),
+        text=" && ".join(part.text for part in parts)[:LONGEST],
+        is_simple=len(parts) == 1,
+    )
+
+
 def _without_documents(line: str) -> str:
     """Remove the bodies of here-documents: text that is fed to a command."""
     for _ in range(_MOST_PARTS):
-        here = _HEREDOC.search(line)
-        if here is None:
+        if (here := _HEREDOC.search(line)) is None:
             break
         body = line.find("\n", here.end())
         if body < 0:
@@ -235,10 +264,9 @@ def head_of(text: str) -> str:
     >>> head_of("CI=1 npm run build -- --fast"), head_of("docker compose up -d"), head_of("python scripts/seed.py")
     ('npm run build', 'docker compose up', 'python seed.py')
     """  # noqa: E501
-    words = split_variables(text)[1].split()
-    if not words:
+    if not (words := split_variables(text)[1].split()):
         return ""
-    program = _named(words[0])
+    program = _program(words[0])
     if program == "python" and len(words) > 2 and words[1] == "-m":
         return f"python -m {words[2]}"
     following = [word for word in words[1:_MOST_WORDS] if not word.startswith("-")][:2]
@@ -251,11 +279,7 @@ def head_of(text: str) -> str:
 
 
 def _program(text: str) -> str:
-    return _named(text.split(None, 1)[0]) if text.strip() else ""
-
-
-def _named(word: str) -> str:
-    name = word.rsplit("/", 1)[-1]
+    name = (text.split(None, 1) or [""])[0].rsplit("/", 1)[-1]
     return "python" if _PYTHON.match(name) else {"pip3": "pip", "nodejs": "node"}.get(name, name)
 
 
@@ -360,10 +384,10 @@ def is_same_aim(failed: str, worked: str) -> bool:
 def _words(text: str) -> set[str]:
     """Return the words of a command without options and numbers; of a path its last part."""
     words = [word for word in _TOKEN.findall(text) if not _EMPTY.fullmatch(word)]
-    return {_named(word.rstrip("/")) for word in words}
+    return {_program(word.rstrip("/")) for word in words}
 
 
-_COMMITTED = regex(
+COMMITTED = regex(
     r"^\[(?P<branch>[^\]\n]{1,120}?)(?: \(root-commit\))? (?P<sha>[0-9a-f]{7,40})\] "
     r"(?P<subject>.+)$",
     re.MULTILINE,
@@ -385,7 +409,6 @@ def read_commit(line: str, output: str) -> CommitRun:
         if document
         else "\n\n".join(one or other for one, other in _MESSAGES.findall(line))
     ).strip()
-    stated = _COMMITTED.search(output[:_MOST_CHARACTERS])
-    if stated is None:
+    if (stated := COMMITTED.search(output[:_MOST_CHARACTERS])) is None:
         return CommitRun("", "", message.partition("\n")[0].strip(), message=message)
     return CommitRun(stated["branch"], stated["sha"], stated["subject"], message=message)
