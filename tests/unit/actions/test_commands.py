@@ -246,6 +246,12 @@ def test_the_files_that_a_line_writes_are_read_alike(line, files):
     assert [each for note in notes for each in note.files] == [*files]
 
 
-@pytest.mark.parametrize("piece", ["cat > ", "cat <<a ", "<<a\n", "sed -i ", "cd x;", "echo '"])
+@pytest.mark.parametrize(
+    "piece",
+    ["cat > ", "cat <<a ", "<<a\n", "sed -i ", "cd x;", "echo '", "echo 2>&1 ", "2>&1 ", "$(",
+     "`", '"<<', "$(a ", "((x ", "\\", "@'\n", "timeout -k ", "sudo -u "],
+)  # fmt: skip
 def test_a_line_that_repeats_itself_is_read_in_a_moment(piece):
-    assert len(files_written(piece * (100_000 // len(piece)))) < 3
+    line = piece * (100_000 // len(piece))
+    assert len(files_written(line)) < 3
+    assert len(files_written(f"echo {line}")) < 3
