@@ -37,13 +37,18 @@ _BEFORE_A_PROGRAM = regex(
     + r")|command(?:\s+-p)?(?:\s+--)?(?!\s+-)|do|then|else|!)\s+"
 )
 """A variable that is set for a program, or what runs it."""
+# A quotation, an inner command, or a character that stands for itself; an open quotation goes on
+# to the end.
+OPAQUE = (
+    r"\$'(?:[^'\\]|\\.)*(?:'|\Z)|'[^']*(?:'|\Z)|\"(?:[^\"\\]|\\.)*(?:\"|\Z)"
+    r"|\$\((?:[^()]|\([^()]*\))*\)|`[^`\n]*`|\\."
+)
 _SEPARATORS = regex(
-    r"'[^']{0,4000}'|\"(?:[^\"\\]|\\.){0,4000}\"|\$\((?:[^()]|\([^()]*\)){0,2000}\)|\\."
-    r"|(?P<joint>&&|\|\||[;\n])|(?P<pipe>\|&?)",
+    rf"@(['\"])[ \t]*\n.*?(?:\n\1@|\Z)|{OPAQUE}|(?<!\S)#[^\n]*"
+    r"|(?P<joint>&&|\|\||[;\n]|(?<=[ \t])&(?=[ \t]+[^\s)}&|;#]))|(?P<pipe>(?<!>)\|&?)",
     re.DOTALL,
 )
 """Where a command or a program of a pipe ends, outside of quotations and inner commands."""
-_MOST_PARTS = 40
 _TRIMS_OUTPUT = regex(
     r"(?:\w+_)?PAGER=|NO_COLOR=|FORCE_COLOR=|CLICOLOR|COLUMNS=|LINES=|TERM=|PYTHONUNBUFFERED="
 )
@@ -143,10 +148,8 @@ def split_line(line: str) -> list[list[str]]:
         if match.lastgroup == "joint":
             found.append([])
     found[-1].append(line[start:])
-    commands = ([" ".join(each.split()) for each in programs] for programs in found)
-    return [programs for programs in commands if programs[0] and not programs[0].startswith("#")][
-        :_MOST_PARTS
-    ]
+    commands = ([each.strip() for each in programs] for programs in found)
+    return [programs for programs in commands if programs[0] and not programs[0].startswith("#")]
 
 
 def words_of(pattern: str) -> list[str]:
