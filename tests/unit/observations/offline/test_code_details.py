@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 
+from smara.core.tool_names import tool_arguments
 from tests.unit.observations.offline.talk import Talk, only
 
 TYPESCRIPT = """import { z } from "zod"
@@ -211,6 +212,20 @@ def test_a_file_written_by_a_shell_command_is_code():
         "",
     )
     assert "Changed tools/x.py: def tool(a: int) -> int" in talk.text("code")
+
+
+def test_an_added_line_of_a_patch_is_no_heading():
+    patch = (
+        "*** Begin Patch\n*** Update File: a.sql\n@@\n--- old words\n+++ new words\n"
+        "+CREATE TABLE users (id int);\n*** End Patch"
+    )
+    talk = Talk().call("apply_patch", {"input": patch}, "Done!")
+    assert [each for note in talk.notes("code") for each in note.files] == ["a.sql"]
+    assert tool_arguments("Edit", {"input": patch})["files"] == ["a.sql"]
+    talk = Talk().call(
+        "apply_diff", {"diff": "--- a/b.py\n+++ b/b.py\n@@ -1 +1 @@\n-x\n+y\n"}, "ok"
+    )
+    assert [each for note in talk.notes("code") for each in note.files] == ["b.py"]
 
 
 @pytest.mark.parametrize(
