@@ -303,3 +303,10 @@ def test_a_line_that_repeats_itself_is_read_in_a_moment(piece):
     line = piece * (100_000 // len(piece))
     assert len(files_written(line)) < 3
     assert len(files_written(f"echo {line}")) < 3
+
+
+@pytest.mark.parametrize("option", ["--filter=a", "--filter a", "-w a", "-F a", "-r", "-C a", "-k"])
+def test_a_command_that_repeats_an_option_is_read_in_a_moment(option):
+    for program in ("pnpm", "npm", "git", "make"):
+        line = f"{program} {f'{option} ' * 60}x"
+        assert read_command(line) is not None
