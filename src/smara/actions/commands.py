@@ -46,8 +46,14 @@ CUES, WORDS = read_cues(__file__, "cues.txt")
 """By what a command or a line of output is recognized: patterns, and sets of words."""
 CUES.update(read=regex(rf"^(?:{'|'.join(SHOW_PROGRAMS)}|sed\s+-n)\b"))
 
-_INNER_LINE = regex(r"^\s*(?:\S*/)?(?:ba|z|da)?sh\s+-l?i?c\s+(?:'([^']*)'|\"([^\"]*)\")\s*$")
-_HEREDOC = regex(r"<<-?\s*['\"]?(\w{1,40})['\"]?")
+INNER_LINE = regex(r"^\s*(?:\S*/)?(?:ba|z|da)?sh\s+-l?i?c\s+(?:'([^']*)'|\"([^\"]*)\")\s*$")
+# A here-document, or else what only looks like the mark of one.
+DOCUMENT = regex(
+    r"'[^']*'|\"(?:[^\"\\<]|\\.|<(?!<))*\"|(?<!\S)#[^\n]*|\\."
+    r"|(?<!<)<<-?[ \t]*\\?['\"]?(?P<end>[A-Za-z_][\w-]{0,39})['\"]?(?P<rest>[^\n]{0,300})"
+    r"(?:\n(?P<text>.*?)(?:^[ \t]*(?P=end)[ \t]*$|\Z)|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
 _REDIRECT = regex(
     r"\s{0,9}(?:(?:[12]|&)?>{1,2}\s{0,9}(?:&[12]\b|(?:/dev/null|/tmp/\S{1,200})(?=\s|$))"
     r"|<\s{0,9}/dev/null)"
@@ -88,18 +94,20 @@ def read_command(line: object) -> Command | None:
     if not isinstance(line, str) or not line.strip():
         return None
     text = line.strip()[:_MOST_CHARACTERS]
-    inner = _INNER_LINE.match(text)
-    text = (inner[1] or inner[2] or text) if inner else text
+    text = INNER_LINE.sub(r"\1\2", text)
     bodiless = _without_documents(text)
     parts: list[CommandPart] = []
     exported: list[str] = []
-    is_piped = is_block = False
-    for programs in split_line(bodiless):
+    commands = [
+        [" ".join(program.split()) for program in programs]
+        for programs in split_line(bodiless)[:_MOST_PARTS]
+    ]
+    is_block = any(CUES["block"].match(programs[0]) for programs in commands)
+    is_piped = any(len(programs) > 1 for programs in commands)
+    for programs in commands:
         if _PREPARES.match(programs[0]):
             exported += [match[1] for match in [_EXPORT.match(programs[0])] if match]
             continue
-        is_block = is_block or bool(CUES["block"].match(programs[0]))
-        is_piped = is_piped or len(programs) > 1
         if (part := _read_part(programs, exported)) is not None:
             parts.append(part)
     if not parts:
@@ -115,9 +123,11 @@ def read_command(line: object) -> Command | None:
     # What a line writes into a file, or stages for a commit, is another text each time.
     hidden = ("edit", "stage") if main.purpose == "commit" else ("edit",)
     shown = [part for part in changing if part.purpose not in hidden] or changing
-    whole = " && ".join(part.text for part in shown)
-    if is_block:
-        whole = "; ".join(" | ".join(programs) for programs in split_line(bodiless))
+    whole = (
+        "; ".join(" | ".join(programs) for programs in commands)
+        if is_block
+        else " && ".join(part.text for part in shown)
+    )
     is_simple = len(changing) == 1 and not is_block and bodiless == text
     return Command(tuple(parts), main, whole[:LONGEST], is_simple=is_simple, is_piped=is_piped)
 
@@ -165,16 +175,7 @@ def beside_commit(command: Command, line: str) -> Command | None:
 
 def _without_documents(line: str) -> str:
     """Remove the bodies of here-documents: text that is fed to a command."""
-    for _ in range(_MOST_PARTS):
-        if (here := _HEREDOC.search(line)) is None:
-            break
-        body = line.find("\n", here.end())
-        if body < 0:
-            return line[: here.start()] + line[here.end() :]
-        end = line.find(f"\n{here[1]}", body)
-        rest = line[end + 1 + len(here[1]) :] if end >= 0 else ""
-        line = line[: here.start()] + line[here.end() : body] + rest
-    return line
+    return DOCUMENT.sub(lambda each: each["rest"] if each["end"] else each[0], line)
 
 
 def _read_part(programs: list[str], exported: list[str]) -> CommandPart | None:
@@ -393,7 +394,6 @@ COMMITTED = regex(
     re.MULTILINE,
 )
 _MESSAGES = regex(r"(?:-\w*m|--message)[ =]?(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')", re.DOTALL)
-_DOCUMENT = regex(r"<<-?\s*['\"]?(\w+)['\"]?\n(.*?)\n\s*\1", re.DOTALL)
 
 
 def read_commit(line: str, output: str) -> CommitRun:
@@ -402,10 +402,11 @@ def read_commit(line: str, output: str) -> CommitRun:
     >>> read_commit("git commit -m 'fix: it' -m 'why'", "[main 1a2b3c4] fix: it")
     CommitRun(branch='main', sha='1a2b3c4', subject='fix: it', message='fix: it\\n\\nwhy')
     """
-    line = line[:_MOST_CHARACTERS]
-    document = _DOCUMENT.search(line)
+    line = INNER_LINE.sub(r"\1\2", line[:_MOST_CHARACTERS])
+    documents = (each for each in DOCUMENT.finditer(line) if each["text"] and not each["rest"])
+    document = next(documents, None)
     message = (
-        document[2]
+        document["text"]
         if document
         else "\n\n".join(one or other for one, other in _MESSAGES.findall(line))
     ).strip()
