@@ -14,6 +14,7 @@ from evals import (
     decisions,
     freshness,
     issues,
+    languages,
     nothing_found,
     observed_recall,
     observing,
@@ -105,6 +106,7 @@ def main() -> int:
         packs.NAME: lambda: packs.render(packs.evaluate(data_folder())),
         decisions.NAME: lambda: decisions.render(decisions.evaluate(data_folder())),
         sources.NAME: lambda: sources.render(sources.evaluate()),
+        languages.NAME: lambda: languages.render(languages.evaluate()),
         freshness.NAME: lambda: freshness.render(freshness.evaluate()),
         observed_recall.NAME: lambda: observed_recall.render(
             observed_recall.evaluate(load_longmemeval(data_folder()), options.questions)

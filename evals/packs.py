@@ -282,18 +282,28 @@ def _asked(task: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
+def scenario_files(with_live: bool = False) -> list[Path]:
+    """The files of the invented scenarios, and of those of live work, too."""
+    return sorted(_SCENARIOS.rglob("*.jsonl") if with_live else _SCENARIOS.glob("*.jsonl"))
+
+
+def threads_of(row: Mapping[str, Any]) -> list[Thread]:
+    """The sessions of a scenario."""
+    return [
+        _thread(f"{row['id']}/{n}", _milliseconds(each["at"]), each["turns"])
+        for n, each in enumerate(row["sessions"])
+    ]
+
+
 def scenario_rules() -> Rules:
     """The invented scenarios, all in one store."""
     threads: list[Thread] = []
     needs: list[Need] = []
     amended = []
-    for path in sorted(_SCENARIOS.glob("*.jsonl")):
+    for path in scenario_files():
         for line in path.read_text(encoding="utf-8").splitlines():
             row = json.loads(line)
-            own = [
-                _thread(f"{row['id']}/{n}", _milliseconds(each["at"]), each["turns"])
-                for n, each in enumerate(row["sessions"])
-            ]
+            own = threads_of(row)
             threads += own
             now = max(each.started_at for each in own) + _DAY_MS
             for n, prompt in enumerate(row["prompts"]):
@@ -314,7 +324,7 @@ def scenarios_with_gold() -> Dataset:
         f"{row['id']}/{n}": frozenset(
             f"{row['id']}/{session}/{turn}" for session, turn in row["gold"]
         )
-        for path in sorted(_SCENARIOS.glob("*.jsonl"))
+        for path in scenario_files()
         for row in map(json.loads, path.read_text(encoding="utf-8").splitlines())
         for n in range(len(row["prompts"]))
     }

@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from smara.core.startup.record import dataclass, field, fields, replace
+from smara.core.startup.regex import regex
 from smara.environment import SERVERS, store_file
 from smara.errors import ConfigError
 
 AUTO_PROJECT = "auto"
+_SERVER = regex(r"https?://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?/?")
+"""What a Host header can say: a name of another form would be answered to no request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,12 +420,6 @@ def _kind(name: str) -> type[Any]:
     return type(default) if isinstance(default, int | float) else str
 
 
-def _is_server(url: str) -> bool:
-    scheme, _, rest = url.partition("://")
-    host = rest.removesuffix("/")
-    return scheme in ("http", "https") and bool(host) and not set(host) & set("/?#@\\ ")
-
-
 def _check(name: str, value: Any, source: str) -> Any:
     kind = _kind(name)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
@@ -441,7 +438,7 @@ def _check(name: str, value: Any, source: str) -> Any:
             f"{source}: {value.partition(':')[0]!r} is no kind of store. Give a path (notes.db, "
             "./notes.db), sqlite:///PATH, :memory:, or postgresql://USER@HOST/NAME."
         )
-    if name == "public_url" and not _is_server(value):
+    if name == "public_url" and not _SERVER.fullmatch(value):
         raise ConfigError(
             f"{source}: {value!r} is not the address of a server. Give its scheme and host alone, "
             "such as https://smara.example.com."

@@ -1,7 +1,4 @@
-"""Open a memory: its rooms, and the search over them.
-
-No logic of its own; the rooms are wired in ``rooms``.
-"""
+"""Open a memory: its rooms and the search over them."""
 
 from __future__ import annotations
 
@@ -367,7 +364,7 @@ class Memory:
         """Pack an answer into one cited text within a budget.
 
         Args:
-            answer: What a search returned.
+            answer: What a search returned; without hits, what is nearest is packed and named so.
             budget_tokens: The most tokens; the budget of the phase, or 2,000, without it.
             phase: What the agent is doing; it sets the shares of the sources.
             is_unasked: Leave out what is not trusted, however well it answers.
@@ -387,6 +384,7 @@ class Memory:
             phase=phase,
             is_unasked=is_unasked,
             around=self._rooms.search.messages.around,
+            nearest=answer.nearest,
         )
 
     def status(self) -> dict[str, Any]:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import threading
+from typing import Any
+
 import pytest
 
 from smara.errors import ConflictError, InvalidInputError, NotFoundError
+from smara.requests import access as access_module
 from smara.requests.models import CODE_SECONDS, SESSION_SECONDS, Principal
 from tests.contract.both import EACH_DATABASE
 
 pytestmark = EACH_DATABASE
 NOW = 1_800_000_000_000
+ANN = Principal("ann")
+"""The user of a server whose key is random."""
 
 
 @pytest.fixture
@@ -72,7 +78,7 @@ def test_key_of_a_project_that_was_erased_sees_no_project(place):
 
 
 def test_code_opens_one_session_in_time(access):
-    code, late = access.add_code("ann", NOW), access.add_code("ann", NOW)
+    code, late = access.add_code(ANN, NOW), access.add_code(ANN, NOW)
     session = access.exchange(code, NOW)
     assert session is not None
     assert access.exchange(code, NOW) is None
@@ -85,26 +91,70 @@ def test_code_opens_one_session_in_time(access):
     assert access.find(session, "session", NOW) is None
 
 
+def holder_of(access, name: str, **rights: Any) -> Principal:
+    """The holder of a new key, as a server knows it."""
+    found = access.find(access.add(Principal(name, **rights), NOW), "key", NOW)
+    assert found is not None
+    return found
+
+
 def test_browser_of_a_key_ends_with_it(access):
-    access.add(Principal("ann"), NOW)
-    access.add(Principal("short", expires_at=NOW + 5), NOW)
-    ann, short = (access.exchange(access.add_code(name, NOW), NOW) for name in ("ann", "short"))
-    assert access.find(short, "session", NOW + 4) is not None
-    assert access.find(short, "session", NOW + 5) is None
-    code = access.add_code("ann", NOW)
+    ann, short = holder_of(access, "ann"), holder_of(access, "short", expires_at=NOW + 5)
+    opened, brief = (access.exchange(access.add_code(each, NOW), NOW) for each in (ann, short))
+    assert access.find(brief, "session", NOW + 4) is not None
+    assert access.find(brief, "session", NOW + 5) is None
+    code = access.add_code(ann, NOW)
     access.revoke("ann")
-    assert access.find(ann, "session", NOW) is None
+    assert access.find(opened, "session", NOW) is None
     assert access.exchange(code, NOW) is None
+    with pytest.raises(NotFoundError, match="ended"):
+        access.add_code(ann, NOW)
+
+
+def test_browser_ends_with_the_own_key_of_the_server_that_opened_it(access):
+    """A random key, for which there is no hash, ends with its process; its browsers go on."""
+    given, random = Principal("ann", key_hash="first"), ANN
+    for holder, own, other in ((given, "first", "second"), (given, "first", ""), (random, "", "x")):
+        code = access.add_code(holder, NOW, own=own)
+        opened = access.exchange(access.add_code(holder, NOW, own=own), NOW, own=own)
+        assert access.find(opened, "session", NOW, own=own) is not None
+        assert access.find(opened, "session", NOW, own=other) is None
+        assert access.exchange(code, NOW, own=other) is None
+        assert access.exchange(code, NOW, own=own) is not None
+    with pytest.raises(NotFoundError, match="ended"):
+        access.add_code(given, NOW, own="second")
+
+
+def test_a_code_exchanged_during_a_revocation_opens_nothing(memory, access, monkeypatch):
+    """PostgreSQL: the revocation does not see the session that is being made."""
+    code = access.add_code(holder_of(access, "leaver"), NOW)
+    database, insert = memory.internals.database, access_module._insert
+    revocation = threading.Thread(target=access.revoke, args=("leaver",))
+
+    def insert_late(*given: Any, **named: Any) -> None:
+        revocation.start()
+        if database.kind == "postgres":  # SQLite begins it afterwards
+            waits = "SELECT 1 FROM pg_locks WHERE locktype = 'transactionid' AND NOT granted"
+            with database.autocommit() as session:
+                while session.one(waits) is None and revocation.is_alive():
+                    pass
+        insert(*given, **named)
+
+    monkeypatch.setattr(access_module, "_insert", insert_late)
+    session = access.exchange(code, NOW)
+    revocation.join()
+    assert access.list() == []
+    assert access.find(session, "session", NOW) is None
 
 
 def test_what_ended_leaves_no_rows_and_no_secret_is_stored(memory, access):
-    secrets = [access.add(Principal("ci"), NOW), access.add_code("ann", NOW)]
+    secrets = [access.add(Principal("ci"), NOW), access.add_code(ANN, NOW)]
     secrets.append(access.exchange(secrets[1], NOW))
     with memory.internals.database.read() as session:
         rows = session.all("SELECT hash, kind FROM access ORDER BY kind", ())
     assert [row[1] for row in rows] == ["key", "session"]
     assert not {row[0] for row in rows} & set(secrets)
-    access.add_code("ann", NOW + SESSION_SECONDS * 1_000)
+    access.add_code(ANN, NOW + SESSION_SECONDS * 1_000)
     with memory.internals.database.read() as session:
         kinds = session.all("SELECT kind FROM access ORDER BY kind", ())
     assert [row[0] for row in kinds] == ["code", "key"]

@@ -17,10 +17,12 @@ from smara.errors import (
     NotFoundError,
     SchemaTooNewError,
 )
+from smara.requests.models import Principal
 from tests.contract.both import EACH_DATABASE
 from tests.faults import recount
 
 pytestmark = EACH_DATABASE
+NOW = 1_800_000_000_000
 
 
 @pytest.fixture
@@ -145,3 +147,56 @@ def test_backup_of_a_newer_version_is_refused(memory, tmp_path):
     with pytest.raises(SchemaTooNewError):
         memory.privacy.restore(tmp_path / "b")
     assert contents(memory) == ["The walrus sleeps."]
+
+
+@pytest.fixture
+def only_sqlite(memory):
+    if kind_of(memory) != "sqlite":
+        pytest.skip("an archive holds no keys")
+
+
+@pytest.mark.usefixtures("only_sqlite")
+def test_a_restore_does_not_revive_a_revoked_key(place, memory, tmp_path):
+    """Neither it nor its browser; a key that was made since goes on, for projects that are left."""
+    access = memory.internals.requests.access
+    old = access.add(Principal("leaver"), NOW)
+    cookie = access.exchange(access.add_code(access.find(old, "key", NOW), NOW), NOW)
+    memory.privacy.backup(tmp_path / "b")
+    access.revoke("leaver")
+    place.open(embedder="off", project="later").close()
+    new = access.add(Principal("ci", projects=("shop", "later")), NOW)
+    memory.privacy.restore(tmp_path / "b")
+    access = place.open(embedder="off", project="shop").internals.requests.access
+    assert access.find(old, "key", NOW) is None
+    assert access.find(cookie, "session", NOW) is None
+    assert [each.name for each in access.list()] == ["ci"]
+    assert access.find(new, "key", NOW).projects == ("shop",)
+
+
+@pytest.mark.usefixtures("only_sqlite")
+def test_a_backup_brings_no_keys_to_another_place(memory, tmp_path):
+    secret = memory.internals.requests.access.add(Principal("ci"), NOW)
+    memory.privacy.backup(tmp_path / "b")
+    with smara.open(tmp_path / "new.db", embedder="off", project="else") as other:
+        other.privacy.restore(tmp_path / "b")
+    with smara.open(tmp_path / "new.db", embedder="off", project="shop") as other:
+        assert other.internals.requests.access.find(secret, "key", NOW) is None
+    assert [each.name for each in tmp_path.glob("*restore*")] == []
+
+
+@pytest.mark.usefixtures("only_sqlite")
+def test_a_backup_of_an_older_schema_is_restored_in_that_of_today(place, memory, tmp_path):
+    """Processes that have the store open never see the older one, and it keeps its keys."""
+    import apsw
+
+    memory.privacy.backup(tmp_path / "b")
+    older = apsw.Connection(str(tmp_path / "b"))
+    older.execute("DROP TABLE access_projects; DROP TABLE access; PRAGMA user_version = 57")
+    older.execute("ALTER TABLE migrations DROP COLUMN opened_by")
+    older.execute("DELETE FROM migrations WHERE number = 58")
+    older.close()
+    secret = memory.internals.requests.access.add(Principal("ci"), NOW)
+    bystander = place.open(embedder="off", project="shop")
+    memory.privacy.restore(tmp_path / "b")
+    assert bystander.internals.requests.access.find(secret, "key", NOW) is not None
+    assert contents(bystander) == ["The walrus sleeps."]

@@ -18,6 +18,7 @@ from smara.errors import ConflictError, InvalidInputError, NotFoundError
 from smara.privacy import copy as copying
 from smara.privacy import merge as merging
 from smara.privacy.tables import RECORDS
+from smara.requests.models import Principal
 from smara.testing import FakeClock, HashEmbedder
 from tests import stores
 from tests.contract import test_archives
@@ -540,3 +541,19 @@ def test_a_server_knows_how_often_words_are_in_a_copy(way, clock):
                 "SELECT reltuples FROM pg_class WHERE oid = CAST(? AS regclass)", (table,)
             )
             assert rows > 0
+
+
+@EACH_WAY
+def test_a_copy_takes_no_keys_along(way: tuple[str, str], clock: FakeClock) -> None:
+    """Neither those of other projects nor a code that opens the panel."""
+    source, target = way
+    with open_at(source, clock) as memory:
+        memory.messages.add(thread_id="t", role="user", content="The walrus sleeps.")
+        access = memory.internals.requests.access
+        access.add(Principal("all"), 1)
+        access.add(Principal("shop", projects=("shop",)), 1)
+        access.add_code(Principal("root"), 1)
+    smara.copy_store(source, target, projects=["shop"])
+    with open_at(target, clock) as memory, memory.internals.database.read() as session:
+        assert session.all("SELECT hash FROM access", ()) == []
+        assert session.all("SELECT hash FROM access_projects", ()) == []

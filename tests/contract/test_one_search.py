@@ -181,6 +181,24 @@ def test_a_question_in_quotation_marks_is_found_as_it_stands(memory):
     assert shown == ["phrase 'did you push'"]
 
 
+def test_a_decision_that_holds_the_quoted_words_is_not_behind_messages_that_do(memory):
+    task = memory.tasks.add("Move the blue green switch to Friday at noon")
+    memory.memories.remember(
+        "Deploys: the blue green switch happens on Friday at noon, never on Monday",
+        type="decision",
+    )
+    for number in range(12):
+        memory.messages.add(
+            thread_id=f"t{number}",
+            role="assistant",
+            content=f"Note {number}: a blue green switch was named in passing, then lunch",
+        )
+    found = memory.search('"blue green switch" on Friday at noon', limit=4)
+    assert {hit.source for hit in found[:2]} == {"memory", "task"}
+    assert task.id in {hit.id for hit in found}
+    assert "phrase 'blue green switch'" in found[2].why
+
+
 def test_a_past_question_that_asks_the_same_ranks_below_its_answer(memory):
     question = "The sync test fails again. How did we fix the duplicate messages?"
     answer = "The duplicate messages came from the retry; an idempotency key fixed them in sync."

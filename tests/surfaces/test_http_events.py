@@ -29,7 +29,8 @@ class Stream:
         self, site: Site, last_id: str | None = None, query: str = "", **headers: str
     ) -> None:
         self.connection = http.client.HTTPConnection("127.0.0.1", site.port, DEADLINE_SECONDS)
-        given = {"Authorization": f"Bearer {site.key}", **headers}
+        own = {} if "Cookie" in headers else {"Authorization": f"Bearer {site.key}"}
+        given = {**own, **headers}
         if last_id is not None:
             given["Last-Event-ID"] = last_id
         self.connection.request("GET", f"/events{query}", headers=given)
@@ -127,6 +128,23 @@ def test_one_who_missed_too_much_is_told_to_load_again(site, monkeypatch):
         site.post("/tasks", {"title": f"task {number}"})
     with stream(site, start) as watching:
         assert watching.next()["event"] == "reset"
+
+
+@pytest.mark.parametrize("is_browser", [False, True], ids=["key", "browser"])
+def test_a_stream_ends_with_the_key_that_opened_it(site, monkeypatch, is_browser):
+    monkeypatch.setattr(events, "_BEAT_SECONDS", 0.01)
+    key = site.named_key("leaver")
+    headers = {"Authorization": f"Bearer {key}"}
+    if is_browser:
+        path = site.ask("POST", "/login/codes", key=key).json["path"]
+        cookie = site.ask("GET", path, key=None).headers["Set-Cookie"].partition(";")[0]
+        headers = {"Cookie": cookie}
+    with stream(site, **headers) as watching, stream(site) as other:
+        with site.service.store.memory() as memory:
+            memory.internals.requests.access.revoke("leaver")
+        watching.rest()  # it comes to an end
+        site.post("/tasks", {"title": "x"})
+        assert other.next()["event"] == "task.created"
 
 
 def test_wrong_place_is_refused(site):

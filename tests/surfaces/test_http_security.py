@@ -10,10 +10,13 @@ import stat
 import subprocess
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from smara.environment import serve_folder
+from smara.requests.access import Access
+from smara.requests.models import Principal
 from smara.surfaces.http.guard import Limits, Rate
 from smara.surfaces.http.routes import ROUTES, Route
 from smara.testing import FakeClock
@@ -441,6 +444,35 @@ def test_guessing_keys_is_slowed_down_and_hinders_nobody_else(store, tmp_path):
         assert [each.status for each in guesses] == [401] * 5 + [429] * 3
         assert int(guesses[-1].headers["Retry-After"]) >= 1
         assert site.ask("GET", "/tasks").status == 200
+
+
+def test_a_stranger_who_is_slowed_down_does_not_reach_the_store(store, tmp_path, monkeypatch):
+    """Who was let in before goes on; a new one waits until the stranger's time is over."""
+    looked_up = []
+    find = Access.find
+
+    def count(access: Access, secret: str, *given: Any, **named: Any) -> Principal | None:
+        looked_up.append(secret)
+        return find(access, secret, *given, **named)
+
+    monkeypatch.setattr(Access, "find", count)
+    with http_site(store, tmp_path, Limits(failures_per_minute=5)) as site:
+        key, late, cookie = site.named_key("ann"), site.named_key("late"), site.cookie()
+        name = cookie.partition("=")[0]
+        for known in ({"key": key}, {"key": None, "Cookie": cookie}):
+            assert site.ask("GET", "/tasks", **known).status == 200
+        looked_up.clear()
+        for number in range(20):
+            site.ask("GET", "/tasks", key=f"{number:043}")
+            site.ask("GET", "/tasks", key=None, Cookie=f"{name}={number:043}")
+        assert len(looked_up) == 5
+        for known in ({"key": key}, {"key": None, "Cookie": cookie}, {}):
+            assert site.ask("GET", "/tasks", **known).status == 200
+        reply = site.ask("GET", "/tasks", key=late)
+        assert (reply.status, reply.code) == (429, "too_many")
+        with site.service.store.memory() as memory:
+            memory.internals.requests.access.revoke("ann")
+        assert [site.ask("GET", "/tasks", key=key).status for _ in range(2)] == [429, 429]
 
 
 def test_requests_of_one_client_are_bounded():

@@ -46,8 +46,14 @@ CUES, WORDS = read_cues(__file__, "cues.txt")
 """By what a command or a line of output is recognized: patterns, and sets of words."""
 CUES.update(read=regex(rf"^(?:{'|'.join(SHOW_PROGRAMS)}|sed\s+-n)\b"))
 
-_INNER_LINE = regex(r"^\s*(?:\S*/)?(?:ba|z|da)?sh\s+-l?i?c\s+(?:'([^']*)'|\"([^\"]*)\")\s*$")
-_HEREDOC = regex(r"<<-?\s*['\"]?(\w{1,40})['\"]?")
+INNER_LINE = regex(r"^\s*(?:\S*/)?(?:ba|z|da)?sh\s+-l?i?c\s+(?:'([^']*)'|\"([^\"]*)\")\s*$")
+# A here-document, or else what only looks like the mark of one.
+DOCUMENT = regex(
+    r"'[^']*'|\"(?:[^\"\\<]|\\.|<(?!<))*\"|(?<!\S)#[^\n]*|\\."
+    r"|(?<!<)<<-?[ \t]*\\?['\"]?(?P<end>[A-Za-z_][\w-]{0,39})['\"]?(?P<rest>[^\n]{0,300})"
+    r"(?:\n(?P<text>.*?)(?:^[ \t]*(?P=end)[ \t]*$|\Z)|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
 _REDIRECT = regex(
     r"\s{0,9}(?:(?:[12]|&)?>{1,2}\s{0,9}(?:&[12]\b|(?:/dev/null|/tmp/\S{1,200})(?=\s|$))"
     r"|<\s{0,9}/dev/null)"
@@ -88,20 +94,21 @@ def read_command(line: object) -> Command | None:
     if not isinstance(line, str) or not line.strip():
         return None
     text = line.strip()[:_MOST_CHARACTERS]
-    inner = _INNER_LINE.match(text)
-    text = (inner[1] or inner[2] or text) if inner else text
+    text = INNER_LINE.sub(r"\1\2", text)
     bodiless = _without_documents(text)
     parts: list[CommandPart] = []
     exported: list[str] = []
-    is_piped = is_block = False
-    for programs in split_line(bodiless):
+    commands = [
+        [" ".join(program.split()) for program in programs]
+        for programs in split_line(bodiless)[:_MOST_PARTS]
+    ]
+    is_block = any(CUES["block"].match(programs[0]) for programs in commands)
+    is_piped = any(len(programs) > 1 for programs in commands)
+    for programs in commands:
         if _PREPARES.match(programs[0]):
             exported += [match[1] for match in [_EXPORT.match(programs[0])] if match]
             continue
-        is_block = is_block or bool(CUES["block"].match(programs[0]))
-        is_piped = is_piped or len(programs) > 1
-        part = _read_part(programs, exported)
-        if part is not None:
+        if (part := _read_part(programs, exported)) is not None:
             parts.append(part)
     if not parts:
         return None
@@ -116,9 +123,11 @@ def read_command(line: object) -> Command | None:
     # What a line writes into a file, or stages for a commit, is another text each time.
     hidden = ("edit", "stage") if main.purpose == "commit" else ("edit",)
     shown = [part for part in changing if part.purpose not in hidden] or changing
-    whole = " && ".join(part.text for part in shown)
-    if is_block:
-        whole = "; ".join(" | ".join(programs) for programs in split_line(bodiless))
+    whole = (
+        "; ".join(" | ".join(programs) for programs in commands)
+        if is_block
+        else " && ".join(part.text for part in shown)
+    )
     is_simple = len(changing) == 1 and not is_block and bodiless == text
     return Command(tuple(parts), main, whole[:LONGEST], is_simple=is_simple, is_piped=is_piped)
 
@@ -133,19 +142,40 @@ def hides_exit(line: str, purpose: Purpose) -> bool:
     return last is None or not last.has(purpose)
 
 
+def beside_commit(command: Command, line: str) -> Command | None:
+    """Return the parts of a line that its commit proves nothing of.
+
+    Those behind it, and those before it of which something else hid the exit code. None if no such
+    part weighs.
+
+    >>> [beside_commit(read_command(each), each) for each in ("make && git commit -m x", "git commit")]
+    [None, None]
+    >>> beside_commit(read_command("git commit -m x && git push"), "git commit -m x && git push").text
+    'git push'
+    """  # noqa: E501
+    last = max(at for at, part in enumerate(command.parts) if part.purpose == "commit")
+    until = line.partition("git commit")[0] + "git commit"
+    parts = tuple(
+        part
+        for at, part in enumerate(command.parts)
+        if WEIGHT[part.purpose] >= TELLING
+        and part.purpose != "commit"
+        and (at > last or hides_exit(until, part.purpose))
+    )
+    if not parts:
+        return None
+    return replace(
+        command,
+        parts=parts,
+        main=max(reversed(parts), key=lambda part: WEIGHT[part.purpose]),
+        text=" && ".join(part.text for part in parts)[:LONGEST],
+        is_simple=len(parts) == 1,
+    )
+
+
 def _without_documents(line: str) -> str:
     """Remove the bodies of here-documents: text that is fed to a command."""
-    for _ in range(_MOST_PARTS):
-        here = _HEREDOC.search(line)
-        if here is None:
-            break
-        body = line.find("\n", here.end())
-        if body < 0:
-            return line[: here.start()] + line[here.end() :]
-        end = line.find(f"\n{here[1]}", body)
-        rest = line[end + 1 + len(here[1]) :] if end >= 0 else ""
-        line = line[: here.start()] + line[here.end() : body] + rest
-    return line
+    return DOCUMENT.sub(lambda each: each["rest"] if each["end"] else each[0], line)
 
 
 def _read_part(programs: list[str], exported: list[str]) -> CommandPart | None:
@@ -235,10 +265,9 @@ def head_of(text: str) -> str:
     >>> head_of("CI=1 npm run build -- --fast"), head_of("docker compose up -d"), head_of("python scripts/seed.py")
     ('npm run build', 'docker compose up', 'python seed.py')
     """  # noqa: E501
-    words = split_variables(text)[1].split()
-    if not words:
+    if not (words := split_variables(text)[1].split()):
         return ""
-    program = _named(words[0])
+    program = _program(words[0])
     if program == "python" and len(words) > 2 and words[1] == "-m":
         return f"python -m {words[2]}"
     following = [word for word in words[1:_MOST_WORDS] if not word.startswith("-")][:2]
@@ -251,11 +280,7 @@ def head_of(text: str) -> str:
 
 
 def _program(text: str) -> str:
-    return _named(text.split(None, 1)[0]) if text.strip() else ""
-
-
-def _named(word: str) -> str:
-    name = word.rsplit("/", 1)[-1]
+    name = (text.split(None, 1) or [""])[0].rsplit("/", 1)[-1]
     return "python" if _PYTHON.match(name) else {"pip3": "pip", "nodejs": "node"}.get(name, name)
 
 
@@ -360,16 +385,15 @@ def is_same_aim(failed: str, worked: str) -> bool:
 def _words(text: str) -> set[str]:
     """Return the words of a command without options and numbers; of a path its last part."""
     words = [word for word in _TOKEN.findall(text) if not _EMPTY.fullmatch(word)]
-    return {_named(word.rstrip("/")) for word in words}
+    return {_program(word.rstrip("/")) for word in words}
 
 
-_COMMITTED = regex(
+COMMITTED = regex(
     r"^\[(?P<branch>[^\]\n]{1,120}?)(?: \(root-commit\))? (?P<sha>[0-9a-f]{7,40})\] "
     r"(?P<subject>.+)$",
     re.MULTILINE,
 )
 _MESSAGES = regex(r"(?:-\w*m|--message)[ =]?(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')", re.DOTALL)
-_DOCUMENT = regex(r"<<-?\s*['\"]?(\w+)['\"]?\n(.*?)\n\s*\1", re.DOTALL)
 
 
 def read_commit(line: str, output: str) -> CommitRun:
@@ -378,14 +402,14 @@ def read_commit(line: str, output: str) -> CommitRun:
     >>> read_commit("git commit -m 'fix: it' -m 'why'", "[main 1a2b3c4] fix: it")
     CommitRun(branch='main', sha='1a2b3c4', subject='fix: it', message='fix: it\\n\\nwhy')
     """
-    line = line[:_MOST_CHARACTERS]
-    document = _DOCUMENT.search(line)
+    line = INNER_LINE.sub(r"\1\2", line[:_MOST_CHARACTERS])
+    documents = (each for each in DOCUMENT.finditer(line) if each["text"] and not each["rest"])
+    document = next(documents, None)
     message = (
-        document[2]
+        document["text"]
         if document
         else "\n\n".join(one or other for one, other in _MESSAGES.findall(line))
     ).strip()
-    stated = _COMMITTED.search(output[:_MOST_CHARACTERS])
-    if stated is None:
+    if (stated := COMMITTED.search(output[:_MOST_CHARACTERS])) is None:
         return CommitRun("", "", message.partition("\n")[0].strip(), message=message)
     return CommitRun(stated["branch"], stated["sha"], stated["subject"], message=message)

@@ -11,11 +11,12 @@ from functools import lru_cache
 from itertools import islice, takewhile
 
 from smara.actions.commands import (
+    COMMITTED,
     CUES,
     VERB,
+    beside_commit,
     hides_exit,
     read_command,
-    read_commit,
     split_variables,
 )
 from smara.actions.models import LOOKING, Command, Failure, Outcome, Purpose
@@ -95,12 +96,21 @@ def read_outcome(
     command = command or read_command(line)
     purpose = command.purpose if command is not None else "idle"
     is_hidden = hides_exit(line, purpose)
-    if (code == 0 and not is_hidden) or (purpose == "commit" and read_commit(line, ends).sha):
+    if command is not None and purpose == "commit" and COMMITTED.search(ends):
+        # Unless what stands beside it clearly failed, the commit speaks for the line.
+        rest = beside_commit(command, line)
+        output = COMMITTED.sub("", output)  # its subject may speak of errors
+        has_failed = rest and read_outcome(line, output, code=code, command=rest) == "failed"
+        return "failed" if has_failed else "ok"
+    if code == 0 and not is_hidden:
         return "ok"
-    is_red = CUES["red tests"].search(ends[-REPORT:]) is not None
+    is_red = has_red_tests(ends)
     if is_red and command is not None and command.has("test"):
         return "failed"
-    if _is_refusal(command, line, ends):
+    # A look is read whole: at the edge of a long output a complaint that is cut looks like a hit.
+    if not (purpose in LOOKING and CUES["partial look"].match(output)) and _is_refusal(
+        command, line, ends
+    ):
         # A look that may fail asks something; another command may stand in for one that failed.
         if "||" not in line or (is_hidden and purpose not in LOOKING):
             return "failed"
@@ -130,6 +140,20 @@ def _is_refusal(command: Command | None, line: str, output: str) -> bool:
         CUES["own failure"].search("\n".join(f"{head.partition(' ')[0]} {each}" for each in lines))
         for head in heads
     ) or bool(lacking(line, telling_line("\n".join(lines))))
+
+
+def has_red_tests(output: str) -> bool:
+    """Return True if the report of a test run counts failures.
+
+    Where lines sum it up, titles and logs beside them count for nothing.
+
+    >>> has_red_tests("shows 2 failed jobs\\n3 passed in 1s"), has_red_tests("shows 2 failed jobs")
+    (False, True)
+    """
+    report = _VARIES[0][0].sub("", output[-REPORT:])  # without colors
+    lines = (line.strip(" =\t\r") for line in report.split("\n"))
+    summaries = "\n".join(filter(CUES["test summary"].match, lines))
+    return CUES["red tests"].search(summaries or report) is not None
 
 
 def ends_of(text: str) -> str:
@@ -218,13 +242,11 @@ def lacking(command: str, line: str) -> tuple[str, ...]:
     """  # noqa: E501
     command = split_variables(command)[1]
     program, *rest = command.split() or [""]
-    absent = CUES["absent program"].search(line)
-    if absent is not None:
+    if (absent := CUES["absent program"].search(line)) is not None:
         named = next(filter(None, absent.groups()), "")
         return (named,) if starts(command, (named,)) else ()
     words = [word for word in rest if not word.startswith("-")]
-    refused = CUES["refused option"].search(line)
-    if refused is not None and refused["option"]:
+    if (refused := CUES["refused option"].search(line)) is not None and refused["option"]:
         verbs = [*takewhile(VERB.fullmatch, words)][:2]
         found = (program, *verbs, refused["option"])
     else:
@@ -246,10 +268,6 @@ def is_passing(line: str) -> bool:
     Such as a lock, a network, or what others had pushed meanwhile.
     """
     return bool(CUES["passing"].search(line))
-
-
-def was_changed_by_others(text: str) -> bool:
-    return bool(CUES["changed by others"].search(text[:600]))
 
 
 def is_absent(text: str) -> bool:
@@ -319,8 +337,9 @@ def failure_in(lines: Iterable[str]) -> Failure | None:
             is_traceback = is_traceback or line.startswith("Traceback")
             if bare.startswith("E  "):  # the margin of pytest
                 bare = bare[1:].lstrip()
-            matches = (number for number, each in enumerate(_RANKED) if each.match(bare))
-            line_rank = next(matches, silent + 1)
+            line_rank = next(
+                (number for number, each in enumerate(_RANKED) if each.match(bare)), silent + 1
+            )
             if line_rank < silent and CUES["says nothing"].search(bare):
                 line_rank = silent  # for want of another
             # Python tells the error last; the others tell the first error first.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from smara.actions.commands import CUES
-from smara.actions.failures import REPORT, is_environment, telling_line
+from smara.actions.failures import REPORT, has_red_tests, is_environment, telling_line
 from smara.actions.models import FailedTest, TestRun
 from smara.core.extract import one_line
 from smara.core.startup.regex import re, regex
@@ -35,7 +35,7 @@ def are_tests_green(output: str, failed: bool, *, is_hidden: bool = False) -> bo
     if failed:
         is_red = has_run_tests(ends) or not is_environment(telling_line(ends))
         return False if is_red else None
-    if CUES["red tests"].search(ends):
+    if has_red_tests(ends):
         return False
     return True if (CUES["green tests"].search(ends) if is_hidden else ends.strip()) else None
 
@@ -88,45 +88,21 @@ def failed_tests(output: str) -> list[FailedTest]:
     return list(found.values())[:_MOST]
 
 
-_HINTS = (
-    "passed",
-    "failed",
-    "fail",
-    "FAIL",
-    "tests",
-    "test result",
-    "example",
-    "passing",
-    "Ran ",
-    "Tests",
-    "OK (",
-    "ok ",
-    "●",
-    ")",
-)
-
-
 def read_test_run(lines: Sequence[str]) -> TestRun | None:
     """Read the report of a test run, or return None."""
-    summaries: list[str] = []
-    coverage = ""
-    for line in lines:
-        if "%" in line and (covered := CUES["coverage"].search(line)):
-            coverage = one_line(covered[0], 80)
-        if any(map(line.__contains__, _HINTS)):
-            stripped = line.strip(" =\t")
-            if CUES["test summary"].match(stripped):
-                summaries.append(one_line(stripped, 140))
+    stripped = (line.strip(" =\t\r") for line in lines)
+    summaries = [one_line(each, 140) for each in filter(CUES["test summary"].match, stripped)]
     if not summaries:
         return None
     bad = [summary for summary in summaries if CUES["red tests"].search(summary)]
     chosen = (bad or summaries)[-1]
     failing = [one_line(each.name, 140) for each in failed_tests("\n".join(lines))] if bad else []
+    covered = filter(None, (CUES["coverage"].search(line) for line in lines if "%" in line))
     return TestRun(
         chosen,
         bool(bad),
         tuple(failing),
-        coverage=coverage,
+        coverage=one_line(["", *(each[0] for each in covered)][-1], 80),
         counts=tuple((name, int(number)) for number, name in CUES["test counts"].findall(chosen)),
     )
 

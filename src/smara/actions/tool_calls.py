@@ -6,35 +6,32 @@ Agents read a file with Read, cat or sed -n: each becomes the same action.
 from __future__ import annotations
 
 import posixpath
-import shlex
 from functools import lru_cache
+from itertools import pairwise
 
-from smara.actions.commands import read_command
+from smara.actions.commands import DOCUMENT, INNER_LINE, read_command
 from smara.actions.models import Action, Command, Verb
-from smara.actions.paths import project_path
+from smara.actions.paths import project_path, rooted
 from smara.core.events import HostEvent
 from smara.core.startup.regex import re, regex
+from smara.core.tool_triggers import OPAQUE, split_line, unwrap
 from smara.secrets import redact
 
 PLAN_LISTS = frozenset({"TodoWrite", "update_plan", "todo_write", "write_todos", "todowrite"})
 """Tools that write a whole plan."""
 PLAN_MAKES, PLAN_CHANGES = "TaskCreate", "TaskUpdate"
 """Tools that make or change one item of a plan."""
-_DOCUMENT = regex(
-    r"<<-?[ \t]*['\"]?(\w{1,40})['\"]?([^\n]{0,300})\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)",
-    re.DOTALL | re.MULTILINE,
+# A comment, or a word of a program behind its mark of redirection.
+_PIECE = regex(
+    r"(?<!\S)#[^\n]*|[ \t]*((?:\d|&)?[<>]{1,3}[|&]?)?[ \t]*"
+    rf"(?!#)((?:[^\s'\"\\<>&|;()`$]|{OPAQUE}|\$)+)",
+    re.DOTALL,
 )
-_QUOTED = r"'[^']{0,2000}'|\"(?:[^\"\\]|\\.){0,2000}\""
-_WRITTEN = regex(
-    rf"(?:^|[;&|(\s])(?:(?:cat|echo|printf)\b(?:[^|;&\n'\">]|{_QUOTED}|\d?>&\d){{0,200}}?>{{1,2}}\s*"
-    r"|tee\s+(?:-\S+\s+)*(?:<<\S+\s+)?)"
-    r"(?P<file>[\w./@+][\w./@+-]*|'[^'\n]{1,200}'|\"[^\"\n$]{1,200}\")"
-    rf"|(?:^|[;&|(\s])(?P<edit>(?:sed|perl)\s+(?:-\S+\s+)*?(?:-[\dlnpwErsz]{{0,6}}i|--in-place)"
-    rf"\S{{0,20}}\s(?:[^|;&\n'\"]|{_QUOTED}){{1,400}})",
-    re.MULTILINE,
-)
-"""What a shell writes by a redirection, or by an editor of streams in its place."""
-_SCRIPT = regex(r"\s-\w{0,5}e\s")
+_NAME = regex(r"(?:[\w./@+:,-]|\\.|'[^'\n]+'|\"[^\"\n$`]+\")+")
+_QUOTE = regex(r"'([^']*)'|\"([^\"]*)\"|\\([^\w.])")
+_OPENING = regex(r"(?:[({!\s]|(?:if|elif|while|until|then|do|else)\s)*")
+_IN_PLACE = regex(r"-[\dlnpwaErsz]{0,8}i|--in-place")
+_SCRIPT = regex(r"-(?![IM])\w{0,8}[ef](?:$|['\"])|--(?:expression|file)\b")
 _MOVED = regex(r"(?:^|&&|[;|(\n])\s*(?:cd|pushd)\s+(\"[^\"]*\"|'[^']*'|[^\s;&|)]+)")
 _NO_NAME = regex(r"[*?$`<>(){}\[\];|&~]")
 """What a shell makes other words of: no name of a file or folder."""
@@ -81,7 +78,12 @@ def _shell(event: HostEvent, root: str) -> list[Action]:
         return []
     found = [Action("run", command.text, command)]
     if command.purpose in ("read", "search"):
-        words = _words(command.text)
+        given = [word for mark, word in _PIECE.findall(command.text) if mark in ("", "<")]
+        words = [
+            word
+            for word in (_QUOTE.sub(r"\1\2\3", word) for word in given[1:])
+            if word[:1] != "-" and word != "grep"
+        ]
         if command.purpose == "search" and words:
             found.append(Action("search", words[0][:300]))
         else:
@@ -103,31 +105,63 @@ def files_written(line: str, cwd: str = "") -> dict[str, str]:
     {'web/x.ts': '', 'web/y.md': 'hi\\n'}
     """
     found: dict[str, str] = {}
-    at, folder = 0, cwd
-    while at < len(line):
-        document = _DOCUMENT.search(line, at)
-        head = line[at : document.end(2) if document else len(line)]
-        read = 0
-        for match in _WRITTEN.finditer(head):
-            folder, read = folder_of(head[read : match.start()], folder), match.start()
-            # The text behind a line is that of the command with the mark.
-            before = line[at + read + 1 : document.start()] if document else ";"
-            text = document[3] if document and {*";&|\n"}.isdisjoint(before) else ""
-            for name in [match["file"]] if match["file"] else _edited_in_place(match["edit"]):
-                found[posixpath.join(folder, name.strip("'\""))] = text
-        folder = folder_of(head[read:], folder)
-        at = document.end() if document else len(line)
+    line = INNER_LINE.sub(r"\1\2", line)
+    texts = {str(each.start()): each["text"] for each in DOCUMENT.finditer(line) if each["end"]}
+    # A document is no part of the commands: its place in the line stands for it.
+    bare = DOCUMENT.sub(
+        lambda each: f"<<{each.start()}{each['rest']}" if each["end"] else each[0], line
+    )
+    folders = [cwd or "."]
+    for programs in split_line(bare):
+        text = ""
+        for program in programs:
+            inner = unwrap(_OPENING.sub("", program, count=1))[1]
+            before, odd = program[: len(program) - len(inner)], _PIECE.sub("", inner)
+            pieces = [(mark, word) for mark, word in _PIECE.findall(inner) if word]
+            name, *words = [word for mark, word in pieces if not mark] or [""]
+            name = name.rpartition("/")[2]
+            folders += folders[-1:] * (before.count("(") - before.count(")") + (name == "pushd"))
+            fed = (texts[word] for mark, word in pieces if mark == "<<" and word in texts)
+            text = next(fed, text if name == "tee" else "")
+            if name in ("cd", "chdir", "pushd", "Set-Location"):
+                to = next((word for word in reversed(words) if word[0] != "-"), "~")
+                folders[-1] = folder_of(f"cd {to}", folders[-1])
+            elif {*"(`"}.isdisjoint(odd):  # else there is an inner command that is not understood
+                files = _given(name, words) + [
+                    word
+                    for mark, word in pieces
+                    if mark.lstrip("1&") in (">", ">>", ">|")
+                    and name in ("cat", "echo", "printf", "tee")
+                ]
+                paths = (
+                    _below(folders[-1], _QUOTE.sub(r"\1\2\3", file))
+                    for file in filter(_NAME.fullmatch, files)
+                )
+                found.update((path, text) for path in paths if any(map(str.isalnum, path)))
+            del folders[max(1, len(folders) - odd.count(")") - (name == "popd")) :]
     return found
 
 
-def _edited_in_place(command: str) -> list[str]:
-    """Return the files of `sed -i` or `perl -i`: what follows the scripts."""
-    files = [*filter(None, _words(command))][max(1, len(_SCRIPT.findall(command))) :]
-    return [
-        file
-        for file in files[:_MOST_FILES]
-        if any(map(str.isalnum, file)) and not _NO_NAME.search(file)
+def _given(name: str, words: list[str]) -> list[str]:
+    """Return the files that are given to `tee`; to `sed -i` or `perl -i` behind the scripts."""
+    if name != "tee" and not (name in ("sed", "perl") and any(map(_IN_PLACE.match, words))):
+        return []
+    files = [
+        word
+        for before, word in pairwise(["", *words])
+        if word[0] != "-"
+        and not (before == "-i" and word.strip("'\"") in ("", ".bak", ".old", ".orig", ".tmp"))
+        and not (_SCRIPT.match(before) and {*"='\""}.isdisjoint(before))
     ]
+    has_scripts = name == "tee" or any(map(_SCRIPT.match, words))
+    return (files if has_scripts else files[1:])[:_MOST_FILES]
+
+
+def _below(folder: str, name: str) -> str:
+    """Return a path in a folder; empty if it is unclear where that is."""
+    path = name.replace("\\", "/")
+    parts = [path] if rooted(path).startswith("/") else [folder.replace("\\", "/"), path]
+    return posixpath.normpath(posixpath.join(*parts)) if all(parts) else ""
 
 
 def folder_of(line: str, cwd: str) -> str:
@@ -139,9 +173,7 @@ def folder_of(line: str, cwd: str) -> str:
     folder = cwd
     for match in _MOVED.finditer(line):
         name = match[1].strip("\"'")
-        if _NO_NAME.search(name):
-            return ""
-        folder = posixpath.normpath(posixpath.join(folder, name))
+        folder = "" if _NO_NAME.search(name) else _below(folder, name)
     return folder
 
 
@@ -152,12 +184,3 @@ def _understood(line: str) -> tuple[str, Command | None]:
     """
     clean = redact(line).text
     return clean, read_command(clean)
-
-
-def _words(text: str) -> list[str]:
-    """Return the arguments of a command, without its program and options."""
-    try:
-        words = shlex.split(text)
-    except ValueError:
-        words = text.split()
-    return [word for word in words[1:] if not word.startswith("-") and word not in ("grep",)]

@@ -45,12 +45,10 @@ def exit_code(output: str) -> int | None:
     ends = (output[:_HEADING_CHARACTERS] + output[-_END_CHARACTERS:]).lower()
     if not ("exit" in ends or "return code" in ends or output.startswith(("{", *_REPORTS))):
         return None
-    stated = host_exit_code(output)
-    if stated is not None:
+    if (stated := host_exit_code(output)) is not None:
         return stated
     head, end = output[:_END_CHARACTERS], output[-_END_CHARACTERS:].rstrip()
-    statement = _STATEMENT.search(head) or _STATEMENT.search(end, end.rfind("\n") + 1)
-    if statement is not None:
+    if statement := _STATEMENT.search(head) or _STATEMENT.search(end, end.rfind("\n") + 1):
         return int(statement[1])
     tag = _TAG.search(head) or _TAG.search(end)
     return int(tag[1] or tag[2]) if tag else None
@@ -66,8 +64,7 @@ def host_exit_code(output: str) -> int | None:
     >>> host_exit_code("see the log\\nexit status 2") is None
     True
     """
-    unwrapped = unwrap_json(output)
-    if unwrapped is not None:
+    if (unwrapped := unwrap_json(output)) is not None:
         return exit_code_field(unwrapped)
     heading = output[:_HEADING_CHARACTERS]
     mark = _OUTPUT_MARK.search(heading)
@@ -171,8 +168,7 @@ def text_of(response: Any) -> str:
 def error_of(response: Any, tool: str = "Bash") -> str | None:
     """Return the failure in a response sent as a result, or None."""
     if isinstance(response, str):
-        inner = unwrap_json(response)
-        if inner is not None:
+        if (inner := unwrap_json(response)) is not None:
             return error_of(inner)
         wrapped = _WRAPPED.match(response)
         return bare(response) if host_exit_code(wrapped[1] if wrapped else response) else None
@@ -217,15 +213,13 @@ def bare(text: str) -> str:
     >>> bare("<tool_use_error>File does not exist.</tool_use_error>")
     'File does not exist.'
     """  # noqa: E501
-    heading = _HEADING.match(text)
-    if heading:
+    if heading := _HEADING.match(text):
         return text[heading.end() :]
     if text.startswith(_BACKGROUND):
         return ""
     if text.startswith(_ERROR_TAGS[0]):
         return text.removeprefix(_ERROR_TAGS[0]).removesuffix(_ERROR_TAGS[1])
-    wrapped = _WRAPPED.match(text)
-    if wrapped:
+    if wrapped := _WRAPPED.match(text):
         return _NUMBERS.sub("", wrapped[1])
     ended = _CLOSING.search(text, max(0, len(text) - 200))
     return text[: ended.start()] if ended else text

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 
-from smara.actions.failures import is_absent, is_harness, outcome_of, was_changed_by_others
+from smara.actions.failures import is_absent, is_harness, outcome_of
 from smara.actions.models import Action
 from smara.actions.paths import is_config, is_prose, is_source, is_test, module_of, root_of, stem_of
 from smara.actions.tool_calls import actions_of
@@ -123,7 +123,7 @@ def _tool(pad: Pad, event: HostEvent) -> None:
             e2e.record(pad, event, failed=failed)
         elif not failed:
             _act(pad, event, action)
-        elif action.verb == "edit" and was_changed_by_others(output):
+        elif action.verb == "edit" and CUES["changed by others"].search(output[:600]):
             pad.files.count(action.subject, facts.step).refusals += 1
         elif action.verb == "read" and is_absent(output) and event.tool == "Read":
             runs.record_missing_file(pad, action.subject, quote(output, 160))

@@ -60,6 +60,12 @@ def record_run(pad: Pad, event: HostEvent, command: Command, outcome: Outcome) -
         times.is_work = times.is_work or (command.purpose in _WORK and command.is_simple)
         times.timeouts += "timed out" in (event.error or event.tool_output)[:600].lower()
     output = (event.error or "") + "\n" + event.tool_output if event.error else event.tool_output
+    if failed and command.purpose == "commit" and commands.COMMITTED.search(event.tool_output):
+        # The commit was made, and speaks of itself alone: the rest of the line failed.
+        if _is_here(pad, event):
+            _record_commit(pad, event, is_amended="--amend" in command.text)
+        line, output = event.tool_input.get("command"), commands.COMMITTED.sub("", output)
+        command = commands.beside_commit(command, str(line)) or command
     if command.purpose == "test":
         _record_tests(pad, event, command, output=output, failed=failed)
     if failed:
@@ -149,8 +155,7 @@ def _resolution(failure: OpenFailure, command: Command, age: int, is_elsewhere: 
 
 
 def _resolve(pad: Pad, failure: OpenFailure, how: str, fix: str) -> None:
-    entry = pad.errors.find(failure.fingerprint)
-    if entry is not None:
+    if (entry := pad.errors.find(failure.fingerprint)) is not None:
         entry.how = how
         entry.resolved_step = pad.step
         entry.fix = quote(failure.between[0] if how == "first" else fix, 280)
@@ -277,8 +282,7 @@ def record_backtrack(pad: Pad, path: str, since: int, what: str) -> None:
     entry = pad.backtracks.count(path, pad.step)
     entry.quote = what
     entry.since_step = since
-    failure = newest_failure(pad, since)
-    if failure is not None:
+    if (failure := newest_failure(pad, since)) is not None:
         entry.command, entry.line = failure.command, failure.line
     elif pad.facts.last_test_ok is False and pad.facts.last_test >= since:
         red = max((each for _, each in pad.tests), key=lambda each: each.last_step, default=None)

@@ -87,10 +87,8 @@ def tool_arguments(tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
             renamed[ours] = renamed.pop(found)
     if tool == "Bash" and isinstance(renamed.get("command"), list):
         renamed["command"] = shell_line(renamed["command"])
-    if tool == "Edit" and not renamed.get("file_path"):
-        patched = patched_files(renamed)
-        if patched:
-            renamed["file_path"], renamed["files"] = patched[0], patched
+    if tool == "Edit" and not renamed.get("file_path") and (patched := patched_files(renamed)):
+        renamed["file_path"], renamed["files"] = patched[0], patched
     return renamed
 
 
@@ -120,7 +118,9 @@ def patched_files(arguments: Mapping[str, Any]) -> list[str]:
         for value in arguments.values()
         if isinstance(value, str) and "*** Begin Patch" in value
     )
-    headings = map(patched_file, next(patches, "").splitlines())
+    headings = (
+        patched_file(line) for line in next(patches, "").splitlines() if line.startswith("*")
+    )
     return [heading[1] for heading in headings if heading]
 
 

@@ -16,23 +16,39 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-_JOINTS = regex(r"&&|\|\||[;|\n&(){}]")
+_JOINTS = regex(r"&&|\|\||[;|\n(){}]|(?<![<>])&(?!>)")
 ASSIGNMENT = r"[A-Za-z_]\w{0,60}=(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|\$\([^()]*\)|[^\s\"'()])*(?=\s|$)"
 """The pattern of a variable that is set for one command."""
+# What runs a program, with its options that take the next word as their value.
+_WRAPPERS = {
+    "sudo|doas": r"-[AbBEeHiKklnPSsVv]*[CDghpRrTtUu]|--(?:user|group|host|prompt|chdir|chroot)",
+    "time|(?:io)?nice|stdbuf": "-[cefino]|--(?:format|output|adjustment)",
+    "g?timeout": "-v*[ks]|--kill-after|--signal", "env": "-i*[uCa]|--unset|--chdir",
+    "xargs": r"-[0oprtx]*[adEILnPs]|--(?:arg-file|delimiter|max-(?:args|procs|lines|chars))",
+    "exec|nohup|setsid": "-[cl]*a",
+}  # fmt: skip
 _BEFORE_A_PROGRAM = regex(
-    rf"(?:({ASSIGNMENT})"
-    r"|sudo(?:\s+-[ug]\s+\S+|\s+-\w+)*|time(?:\s+-p)?|nice(?:\s+-n\s*-?\d+|\s+-\d+)?|nohup"
-    r"|timeout(?:\s+-\S+)*\s+[\d.]+\w?|env(?:\s+-\S+)*|command(?!\s+-)|exec"
-    r"|xargs(?:\s+-\S+(?:\s+\d+\b)?)*|do|then|else|!)\s+"
+    rf"(?:({ASSIGNMENT})|(?:"
+    + "|".join(
+        rf"(?:/usr/bin/)?(?:{wrapper})(?:\s+(?>(?:{valued})\s+(?:'[^']*'|\"[^\"]*\"|\S+)(?!\S)|-\S*))*+"
+        + (r"\s+[\d.]+\w?" if "timeout" in wrapper else "")
+        for wrapper, valued in _WRAPPERS.items()
+    )
+    + r")|command(?:\s+-p)?(?:\s+--)?(?!\s+-)|do|then|else|!)\s+"
 )
 """A variable that is set for a program, or what runs it."""
+# A quotation, an inner command, or a character that stands for itself; an open quotation goes on
+# to the end.
+OPAQUE = (
+    r"\$'(?:[^'\\]|\\.)*(?:'|\Z)|'[^']*(?:'|\Z)|\"(?:[^\"\\]|\\.)*(?:\"|\Z)"
+    r"|\$\((?:[^()]|\([^()]*\))*\)|`[^`\n]*`|\\."
+)
 _SEPARATORS = regex(
-    r"'[^']{0,4000}'|\"(?:[^\"\\]|\\.){0,4000}\"|\$\((?:[^()]|\([^()]*\)){0,2000}\)|\\."
-    r"|(?P<joint>&&|\|\||[;\n])|(?P<pipe>\|&?)",
+    rf"@(['\"])[ \t]*\n.*?(?:\n\1@|\Z)|{OPAQUE}|(?<!\S)#[^\n]*"
+    r"|(?P<joint>&&|\|\||[;\n]|(?<=[ \t])&(?=[ \t]+[^\s)}&|;#]))|(?P<pipe>(?<!>)\|&?)",
     re.DOTALL,
 )
 """Where a command or a program of a pipe ends, outside of quotations and inner commands."""
-_MOST_PARTS = 40
 _TRIMS_OUTPUT = regex(
     r"(?:\w+_)?PAGER=|NO_COLOR=|FORCE_COLOR=|CLICOLOR|COLUMNS=|LINES=|TERM=|PYTHONUNBUFFERED="
 )
@@ -91,7 +107,13 @@ def program_triggers(command: str) -> list[str]:
     programs = [
         words[0].strip("\"'`$").rpartition("/")[2]
         for part in _JOINTS.split(command[:_MOST_CHARACTERS])
-        if (words := unwrap(f"{part} ")[1].split())
+        if (
+            words := [
+                word
+                for word in unwrap(f"{part} ")[1].split()
+                if word[0] != "-" and not word.isdigit()
+            ]
+        )
     ]
     return [f"program:{name}" for name in dict.fromkeys(programs)]
 
@@ -103,11 +125,11 @@ def unwrap(text: str) -> tuple[list[str], str]:
     (['A=1'], 'git push')
     """
     variables: list[str] = []
-    text = text.lstrip()
-    while match := _BEFORE_A_PROGRAM.match(text):
+    text, start = text.lstrip(), 0
+    while match := _BEFORE_A_PROGRAM.match(text, start):
         variables += filter(None, [match[1]])
-        text = text[match.end() :]
-    return variables, text.strip()
+        start = match.end()
+    return variables, text[start:].strip()
 
 
 def split_line(line: str) -> list[list[str]]:
@@ -126,10 +148,8 @@ def split_line(line: str) -> list[list[str]]:
         if match.lastgroup == "joint":
             found.append([])
     found[-1].append(line[start:])
-    commands = ([" ".join(each.split()) for each in programs] for programs in found)
-    return [programs for programs in commands if programs[0] and not programs[0].startswith("#")][
-        :_MOST_PARTS
-    ]
+    commands = ([each.strip() for each in programs] for programs in found)
+    return [programs for programs in commands if programs[0] and not programs[0].startswith("#")]
 
 
 def words_of(pattern: str) -> list[str]:

@@ -9,12 +9,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from tempfile import TemporaryDirectory
 from typing import cast
 from urllib.parse import quote
 
 import apsw
 
-from smara.database.migrate import opened_by
+from smara.core.clock import Clock
+from smara.database.database import marks
+from smara.database.migrate import HEAD, migrate, opened_by
 from smara.database.sqlite import (
     APPLICATION_ID,
     SqliteDatabase,
@@ -58,15 +61,17 @@ def back_up(database: SqliteDatabase, path: str, *, is_counted: bool = False) ->
     return counts
 
 
-def replace(database: SqliteDatabase, path: str, newest: int, saved: str | None) -> None:
-    """Replace the content of a store by that of a file.
+def replace(database: SqliteDatabase, path: str, clock: Clock, saved: str | None) -> None:
+    """Replace a store's content, but not its keys, by a file's.
 
-    One transaction: processes that have the store open see the new content from then on.
+    One transaction: processes that have the store open see the new content from then on, in the
+    schema of today. Keys and browsers of its servers stay those of the store: what was revoked
+    since the backup must not come back, not even until a second transaction.
 
     Args:
         database: The store.
         path: A file that `back_up` wrote, or a copy of a store.
-        newest: The newest schema that this code knows.
+        clock: The clock.
         saved: Where to back up what was there; ``None`` for a store without content.
 
     Raises:
@@ -79,7 +84,7 @@ def replace(database: SqliteDatabase, path: str, newest: int, saved: str | None)
         if source.pragma("application_id") != APPLICATION_ID:
             raise CannotOpenError(f"{path} is not a store of Smara.", path=path)
         version = int(str(source.pragma("user_version")))
-        if version > newest and opened_by(SqliteSession(source), version) > newest:
+        if version > HEAD and opened_by(SqliteSession(source), version) > HEAD:
             raise SchemaTooNewError(
                 f"{path} was written by a newer Smara. Upgrade with `pip install --upgrade smara`;"
                 " nothing was changed."
@@ -94,12 +99,47 @@ def replace(database: SqliteDatabase, path: str, newest: int, saved: str | None)
                 f"{path} is a backup of another store. Restore it to a place of its own: `smara"
                 " restore FILE --db NEW`."
             )
-        if saved is not None:
-            back_up(database, saved)
-        database.close_idle()
-        with SqliteErrorTranslation(database.path), _connection(database) as target:
-            _copy(source, target)
-        database.close_idle()
+        folder = None if database.path == ":memory:" else os.path.dirname(database.path) or "."
+        name = f"{os.path.basename(database.path)}.restore-"
+        with (
+            TemporaryDirectory(prefix=name, dir=folder) as beside,
+            closing(SqliteDatabase(os.path.join(beside, "store.db"))) as prepared,
+        ):
+            with _connection(prepared) as copy:
+                _copy(source, copy)
+            prepared.close_idle()
+            migrate(prepared, clock)
+            if saved is not None:
+                back_up(database, saved)
+            put_keys(database, prepared)
+            database.close_idle()
+            with (
+                SqliteErrorTranslation(database.path),
+                _connection(prepared) as copy,
+                _connection(database) as target,
+            ):
+                _copy(copy, target)
+            database.close_idle()
+
+
+def put_keys(database: SqliteDatabase, prepared: SqliteDatabase) -> None:
+    """Put a store's keys in the place of its backup's."""
+    with database.read() as ours, prepared.write() as theirs:
+        names = [column.name for column in prepared.tables(theirs)["access"]]
+        columns = ", ".join(names)
+        theirs.run("DELETE FROM access")
+        theirs.run_many(
+            f"INSERT INTO access ({columns}) VALUES ({marks(len(names))})",
+            ours.all(f"SELECT {columns} FROM access"),
+        )
+        # A project may have another number there, or be missing: the key does not see it then.
+        theirs.run_many(
+            "INSERT INTO access_projects (hash, project_no)"
+            " SELECT ?, no FROM projects WHERE id = ?",
+            ours.all(
+                "SELECT a.hash, p.id FROM access_projects a JOIN projects p ON p.no = a.project_no"
+            ),
+        )
 
 
 @contextmanager

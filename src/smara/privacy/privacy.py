@@ -14,7 +14,6 @@ from smara.core.clock import to_ms
 from smara.core.files import read_regular
 from smara.core.scope import Scope
 from smara.core.validate import one_of
-from smara.database.migrate import HEAD, migrate
 from smara.database.project_store import NamedStore
 from smara.database.projects import ProjectContext, Projects
 from smara.database.session import Session, number
@@ -135,8 +134,9 @@ class Privacy:
         """Replace this store by a backup, or add an archive to it.
 
         A backup of SQLite replaces everything; a backup of what was there before is written
-        beside the store first. Other processes see the restored store at once; this memory is
-        closed, open it again. A backup of another store is put into an empty store only.
+        beside the store first. The keys of its servers stay those of today. Other processes see
+        the restored store at once; this memory is closed, open it again. A backup of another
+        store is put into an empty store only.
 
         Args:
             path: A file that `backup` or `export` wrote.
@@ -166,8 +166,7 @@ class Privacy:
         erased = self._erasures()
         from smara.privacy.backup import replace
 
-        replace(self._database, source, HEAD, saved)
-        migrate(self._database, self._project.clock)
+        replace(self._database, source, self._project.clock, saved)
         log.event("store.restored", path=source, saved_as=saved)
         counts = self._counts()
         undone = len(erased - self._erasures())

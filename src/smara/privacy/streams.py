@@ -35,8 +35,10 @@ from smara.database.servers import PostgresSession, translated_errors
 from smara.database.vectors import ROW_BITS
 from smara.privacy.tables import TABLES, TableSpec
 
-_OWN = frozenset({"migrations", "leases", "copies", "index_state", "word_trigrams"})
-"""Tables of which each store has its own."""
+_OWN = frozenset(
+    {"migrations", "leases", "copies", "index_state", "word_trigrams", "access", "access_projects"}
+)
+"""Tables of which each store has its own: a key of one opens no other."""
 _KEYS = {
     "sqlite": (
         "SELECT l.name, c.name FROM pragma_table_list l JOIN pragma_table_info(l.name) c"

@@ -1,7 +1,9 @@
 """Know who may ask a store's servers: keys, codes, sessions.
 
 They lie in the store, so that every server of it knows them: a request may go to any, and what is
-revoked is refused by all at once. Only hashes are stored: who reads the store cannot use them.
+revoked is refused by all at once. Only hashes are stored: who reads the store cannot use them. A
+code or a session holds as long as the key that opened it: a named key of the store, or ``own``, the
+hash of the key that a server was given (empty for a server whose key is random).
 """
 
 from __future__ import annotations
@@ -18,7 +20,13 @@ from smara.requests.models import (
 )
 
 _MOST_SESSIONS = 1_000
-_COLUMNS = "hash, name, may_write, is_person, is_limited, expires_at, kind"
+_COLUMNS = "hash, name, may_write, is_person, is_limited, expires_at, kind, key_hash"
+# Asked at each use, not only when a key ends: a browser may be opened in that very moment.
+_IS_VALID = (
+    "hash = ? AND kind = ? AND (expires_at IS NULL OR expires_at > ?) AND (key_hash = ?"
+    " OR key_hash IN (SELECT k.hash FROM access k WHERE k.kind = 'key'"
+    " AND (k.expires_at IS NULL OR k.expires_at > ?)))"
+)
 
 
 class Access:
@@ -79,50 +87,54 @@ class Access:
             if row is None:
                 raise NotFoundError(f"There is no key {name!r}. `smara keys list` shows them.")
             gone = _principal(session, row)
-            session.run("DELETE FROM access WHERE name = ?", (name,))
+            session.run("DELETE FROM access WHERE key_hash = ?", (row[0],))
         return gone
 
-    def find(self, secret: str, kind: str, now_ms: int) -> Principal | None:
+    def find(self, secret: str, kind: str, now_ms: int, *, own: str = "") -> Principal | None:
         """Return the holder of a valid ``key`` or ``session``."""
         with self._database.read() as session:
             row = session.one(
-                f"SELECT {_COLUMNS} FROM access WHERE hash = ? AND kind = ?",
-                (hash_of(secret), kind),
+                f"SELECT {_COLUMNS} FROM access WHERE {_IS_VALID}",
+                _valid(secret, kind, now_ms, own=own),
             )
-            if row is None or (row[5] is not None and row[5] <= now_ms):
-                return None
-            return _principal(session, row)
+            return None if row is None else _principal(session, row)
 
-    def add_code(self, name: str, now_ms: int) -> str:
-        """Return a code that opens a browser once, for a person."""
+    def add_code(self, holder: Principal, now_ms: int, *, own: str = "") -> str:
+        """Return a code that opens a browser once.
+
+        Raises:
+            NotFoundError: If that key has ended.
+        """
         code, until = new_secret(), now_ms + CODE_SECONDS * 1_000
         with self._database.write() as session:
             session.run("DELETE FROM access WHERE kind <> 'key' AND expires_at <= ?", (now_ms,))
-            holder = Principal(name, expires_at=until)
-            _insert(session, code, holder, kind="code", now_ms=now_ms)
+            opened = Principal(holder.name, expires_at=until, key_hash=holder.key_hash)
+            _insert(session, code, opened, kind="code", now_ms=now_ms)
+            valid = _valid(code, "code", now_ms, own=own)
+            if session.one(f"SELECT 1 FROM access WHERE {_IS_VALID}", valid) is None:
+                raise NotFoundError(f"The key {holder.name!r} has ended.")
         return code
 
-    def exchange(self, code: str, now_ms: int) -> str | None:
+    def exchange(self, code: str, now_ms: int, *, own: str = "") -> str | None:
         """Exchange a code for a new session.
 
         Returns:
-            The session; ``None`` if the code was used, or is too old.
+            The session; ``None`` if the code was used, is too old, or its key has ended.
         """
         secret = new_secret()
+        if self.find(code, "code", now_ms, own=own) is None:
+            return None  # who only guesses takes no lock
         with self._database.write() as session:
             row = session.one(
-                "DELETE FROM access WHERE hash = ? AND kind = 'code' AND expires_at > ?"
-                " RETURNING name",
-                (hash_of(code), now_ms),
+                f"DELETE FROM access WHERE {_IS_VALID} RETURNING name, key_hash",
+                _valid(code, "code", now_ms, own=own),
             )
             if row is None:
                 return None
-            key = session.one(
-                "SELECT expires_at FROM access WHERE kind = 'key' AND name = ?", (row[0],)
-            )
-            # It ends with the key of its holder.
+            key = session.one("SELECT expires_at FROM access WHERE hash = ?", (row[1],))
+            # It ends with the key that opened it.
             until = min([now_ms + SESSION_SECONDS * 1_000, *filter(None, key or ())])
-            holder = Principal(str(row[0]), expires_at=until)
+            holder = Principal(str(row[0]), expires_at=until, key_hash=str(row[1]))
             _insert(session, secret, holder, kind="session", now_ms=now_ms)
             session.run(
                 "DELETE FROM access WHERE kind = 'session' AND hash NOT IN (SELECT hash FROM access"
@@ -153,13 +165,19 @@ def find_project_no(session: Session, name: str) -> int:
     return int(own[0][0])
 
 
+def _valid(secret: str, kind: str, now_ms: int, *, own: str) -> tuple[object, ...]:
+    """Return the values for the marks of the condition."""
+    return hash_of(secret), kind, now_ms, own, now_ms
+
+
 def _insert(session: Session, secret: str, holder: Principal, *, kind: str, now_ms: int) -> None:
     session.run(
-        "INSERT INTO access (hash, kind, name, may_write, is_person, is_limited, made_at,"
-        " expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO access (hash, kind, key_hash, name, may_write, is_person, is_limited, made_at,"
+        " expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             hash_of(secret),
             kind,
+            hash_of(secret) if kind == "key" else holder.key_hash,
             holder.name,
             int(holder.may_write),
             int(holder.is_person),
@@ -171,7 +189,7 @@ def _insert(session: Session, secret: str, holder: Principal, *, kind: str, now_
 
 
 def _principal(session: Session, row: tuple[object, ...]) -> Principal:
-    hashed, name, may_write, is_person, is_limited, expires_at, kind = row
+    hashed, name, may_write, is_person, is_limited, expires_at, kind, key_hash = row
     projects = session.all(
         "SELECT p.id FROM access_projects a JOIN projects p ON p.no = a.project_no"
         " WHERE a.hash = ? ORDER BY p.id",
@@ -185,4 +203,5 @@ def _principal(session: Session, row: tuple[object, ...]) -> Principal:
         projects=tuple(str(each[0]) for each in projects) if is_limited else None,
         expires_at=expires_at if isinstance(expires_at, int) else None,
         is_browser=kind == "session",
+        key_hash=str(key_hash),
     )

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import secrets
 
-from smara.core.startup.record import dataclass
+from smara.core.startup.record import dataclass, field
 
 CODE_SECONDS = 3_600
 SESSION_SECONDS = 12 * 3_600
 SECRET_LENGTH = 43
 """256 bits, in the letters of an address."""
+_ROUNDS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +27,20 @@ class Principal:
     expires_at: int | None = None
     """When it ends (ms)."""
     is_browser: bool = False
+    key_hash: str = field(default="", compare=False)
+    """Of the key that it has, or that opened its browser; empty if that key is a server's random
+    one, which ends with the process."""
 
 
 def hash_of(secret: str) -> str:
     """Return what is stored of a key."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
+
+
+def slow_hash_of(key: str) -> str:
+    """Return what is stored of a key that may be a word."""
+    secret = key.encode("utf-8", "replace")
+    return hashlib.pbkdf2_hmac("sha256", secret, b"smara serve", _ROUNDS).hex()
 
 
 def new_secret() -> str:

@@ -26,8 +26,8 @@ from smara.core.startup.regex import re, regex
 from smara.knowledge.contradictions import compare
 from smara.knowledge.statements import parse_statement
 from smara.search.bm25 import rarity
+from smara.search.languages import STOP_WORDS
 from smara.search.models import Hit, SearchCandidate
-from smara.search.query import STOP_WORDS
 from smara.search.weights import WEIGHTS
 
 LOOKED_AT = 40

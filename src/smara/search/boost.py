@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 from smara.core.startup.regex import regex
 from smara.knowledge.kinds import KINDS
+from smara.search.languages import STOP_WORDS
 from smara.search.models import PHASES, Hit, SearchCandidate
-from smara.search.query import STOP_WORDS, QueryIntent
+from smara.search.query import QueryIntent
 from smara.search.weights import WEIGHTS, BoostWeights
 
 # How much each type of memory helps in a phase of the work; 1 where nothing is said.

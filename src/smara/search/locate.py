@@ -20,7 +20,8 @@ from smara.database.database import Session
 from smara.errors import InvalidInputError
 from smara.search.bm25 import IndexMatches, LookupTerm, RowScore, rarity
 from smara.search.code import MOST_ROWS, CodeFileRow, CodeTrees, TreeChunks, code_reasons
-from smara.search.query import STOP_WORDS, shown_term
+from smara.search.languages import STOP_WORDS
+from smara.search.query import shown_term
 from smara.search.weights import WEIGHTS, IssueWeights, Weights
 
 LONGEST = 100_000

@@ -40,6 +40,9 @@ DEFAULT_BUDGET_TOKENS = 2_000
 SMALLEST_BUDGET_TOKENS = 100
 _LONGEST_ENTRY_SHARE = 0.5
 _BRIEF = 40
+# Where nothing was found, a glance is enough.
+_MOST_NEAREST = 600
+NOTHING = "Nothing found. The nearest of what is here, which may be about something else:"
 # Evidence per token as it counts among others: a long entry does not fall too far.
 _USUAL_TOKENS = 30
 _NUMBER_TOKENS = 4
@@ -63,11 +66,12 @@ def pack(
     phase: str | None = None,
     is_unasked: bool = False,
     around: Callable[[Sequence[Hit]], Sequence[Hit]] = lambda hits: (),
+    nearest: Sequence[Hit] = (),
 ) -> PackedAnswer:
     """Pack the best hits within a budget.
 
     The given one, that of the phase, or 2,000 tokens. ``around`` returns the messages that stand
-    around hits.
+    around hits. Without hits, ``nearest`` is packed under a line that says so.
 
     What is told unasked leaves out what is not trusted, however well it answers.
     """
@@ -82,7 +86,8 @@ def pack(
         raise InvalidInputError(
             f"budget_tokens must be a whole number from {SMALLEST_BUDGET_TOKENS}; got {budget!r}."
         )
-    withheld = tuple(hit for hit in hits if is_unasked and not hit.is_trusted)
+    is_found = bool(hits) or is_unasked or not nearest
+    lines, hits = ([], hits) if is_found else ([NOTHING], nearest)
     distinct, repeated = _distinct(hit for hit in hits if not is_unasked or hit.is_trusted)
     worths = {hit.id: 1 / rank for rank, hit in enumerate(distinct, 2)}
     shown = {hit.id for hit in (*hits, *repeated)}
@@ -92,11 +97,17 @@ def pack(
         if hit.id not in shown and (hit.is_trusted or not is_unasked)
     ]
     worths |= {hit.id: _worth_beside(hit, distinct, worths) for hit in beside}
-    most, count = int(budget * _LONGEST_ENTRY_SHARE), len(distinct)
     entries = [
-        _Entry(hit, text, tokens, worth, worth / math.sqrt(tokens + _USUAL_TOKENS), number >= count)
+        _Entry(
+            hit,
+            text,
+            tokens,
+            worth,
+            worth / math.sqrt(tokens + _USUAL_TOKENS),
+            number >= len(distinct),
+        )
         for number, hit in enumerate((*distinct, *beside))
-        for text in (_entry(hit, counter, most),)
+        for text in (_entry(hit, counter, int(budget * _LONGEST_ENTRY_SHARE)),)
         for tokens, worth in ((counter.count(text).tokens + 1, worths[hit.id]),)
     ]
     heads = {
@@ -105,14 +116,18 @@ def pack(
         if hit.thread_id and hit.seq is not None
         for head in (_head(hit, distinct),)
     }
-    costs: dict[str | None, int] = {thread_id: tokens for thread_id, (_, tokens) in heads.items()}
-    chosen = _choose(entries, budget, ALLOCATIONS.get(phase or "", {}), costs=costs)
+    room = budget if is_found else min(budget, _MOST_NEAREST) - counter.count(NOTHING).tokens - 1
+    chosen = _choose(
+        entries,
+        room,
+        ALLOCATIONS.get(phase or "", {}),
+        costs={thread_id: tokens for thread_id, (_, tokens) in heads.items()},
+    )
     groups: dict[str, list[_Entry]] = {}
     for entry in sorted(chosen, key=lambda entry: -entry.worth):
         hit = entry.hit
         key = (hit.thread_id if hit.seq is not None else None) or (hit.files or (hit.id,))[0]
         groups.setdefault(key, []).append(entry)
-    lines: list[str] = []
     for key, group in groups.items():
         if key in heads and group[0].hit.seq is not None:
             group.sort(key=lambda entry: entry.hit.seq or 0)
@@ -124,15 +139,16 @@ def pack(
             for seq in (entry.hit.seq,)
         ]
     text = "\n".join(lines)
-    ids = {entry.hit.id for entry in chosen}
     return PackedAnswer(
         text,
         counter.count(text).tokens,
-        tuple(entry.hit for group in groups.values() for entry in group),
-        left_out=tuple(hit for hit in distinct if hit.id not in ids),
+        tuple(entry.hit for group in groups.values() for entry in group if is_found),
+        left_out=tuple(
+            hit for hit in distinct if is_found and all(entry.hit.id != hit.id for entry in chosen)
+        ),
         repeated=tuple(repeated),
         budget_tokens=budget,
-        withheld=withheld,
+        withheld=tuple(hit for hit in hits if is_unasked and not hit.is_trusted),
     )
 
 

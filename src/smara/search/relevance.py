@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from smara.core.dates import is_date_word
 from smara.search.bm25 import rarity
-from smara.search.query import STOP_WORDS, Query, QueryTerm
+from smara.search.languages import STOP_WORDS, find_language
+from smara.search.query import LONGEST_QUERY, Query, QueryTerm
 from smara.search.weights import WEIGHTS, RelevanceWeights
 
 # The model whose cosines the weights were measured with.
@@ -76,14 +77,15 @@ class Relevance:
         total: int,
         weights: RelevanceWeights = WEIGHTS.relevance,
     ) -> None:
-        self._words = _words(query, frequencies, total)
+        language = find_language(query.text[:LONGEST_QUERY])
+        self._words = _words(query, frequencies, total, language)
         self._total = math.fsum(word.weight for word in self._words) or 1.0
         # No text holds all words of a long question, and of a pasted log hardly a few.
         asks = len(self._words) <= _LONGEST_QUESTION
         most = max((word.weight for word in self._words), default=0.0)
         self._enough = min(self._total, (6 if asks else 3) * most) / self._total
         self._shares: dict[frozenset[str], _Shares] = {}
-        self._scale = (0.0, 1.0)
+        self._scale = (-dict(weights.same_script).get(language or "", 0.0), 1.0)
         # A term that was not looked up, for lack of room or of time, is not unknown; and a pasted
         # log names much that was not said.
         present = frozenset([text for text in query.texts if frequencies.get(text, 1)])
@@ -170,7 +172,9 @@ def select(relevances: Sequence[float], weights: RelevanceWeights) -> list[int]:
     return [no for no, each in enumerate(relevances) if each >= least and most >= weights.bound]
 
 
-def _words(query: Query, frequencies: Mapping[str, int], total: int) -> list[_Word]:
+def _words(
+    query: Query, frequencies: Mapping[str, int], total: int, language: str | None
+) -> list[_Word]:
     """Return the words of a query; a date that was understood is looked up by its time."""
     groups: dict[int, list[QueryTerm]] = {}
     for term in query.telling:
@@ -178,8 +182,9 @@ def _words(query: Query, frequencies: Mapping[str, int], total: int) -> list[_Wo
     if query.period is not None:
         undated = {no: each for no, each in groups.items() if not is_date_word(each[0].word)}
         groups = undated or groups
-    names = _capitalized(query.text)
-    # Where most words have capitals, as in a title or in German, they tell no name.
+    # German nouns have capitals.
+    names = frozenset() if language == "de" else _capitalized(query.text)
+    # Where most words have capitals, as in a title, they tell no name.
     if 2 * sum(each[0].word in names for each in groups.values()) > max(len(groups), 2):
         names = frozenset()
     found = []

@@ -52,6 +52,7 @@ from smara.search.query import (
     Query,
     QueryIntent,
     check_query,
+    letters_of,
     understand,
 )
 from smara.search.records import (
@@ -491,7 +492,18 @@ class Search:
         ranked = newer_first(best, self.messages.around, is_timed)
         if intent.query.phrases:
             # What holds the quoted words stands first, whatever else was found out about it.
-            ranked.sort(key=lambda each: not any(why.startswith("phrase ") for why in each.hit.why))
+            ranked.sort(
+                key=lambda each: (
+                    not any(
+                        f"phrase '{phrase.text}'" in each.hit.why
+                        or (
+                            each.kind != "message"
+                            and letters_of(phrase.text) in letters_of(each.hit.content)
+                        )
+                        for phrase in intent.query.phrases
+                    )
+                )
+            )
         return ranked, scale.render(), note
 
     def _select(

@@ -246,6 +246,67 @@ def test_the_files_that_a_line_writes_are_read_alike(line, files):
     assert [each for note in notes for each in note.files] == [*files]
 
 
-@pytest.mark.parametrize("piece", ["cat > ", "cat <<a ", "<<a\n", "sed -i ", "cd x;", "echo '"])
+@pytest.mark.parametrize(
+    ("line", "files"),
+    [
+        ("git commit -m 'Docs\n\nRun: cat a > b.txt\nor echo x > notes.md'", []),
+        ("gh pr create --body 'Steps:\n1. echo TOKEN > .env\n2. sed -i s/a/b/ config.yml '", []),
+        ("gh pr create --body \"$(cat <<'E'\nSay \"why\":\necho a > b\nE\n)\"", []),
+        ('gh pr create --body "' + "long\n" * 2_000 + 'echo a > b\n"', []),
+        ("echo 'usage: cat FILE > OUT'; echo '>' x", []),
+        ("node -e \"\nrun('x')\necho a > b\n\"", []),
+        ("ssh host 'cat > /w/x'; docker exec db sh -c 'echo x > /w/y'", []),
+        ("sed -i 's/a/b/' $(git ls-files '*.py')", []),
+        ("sed -i 's/x/y/' $(grep -rl x src)", []),
+        ("sed -i 's/x/y/' `grep -rl x src`", []),
+        ("sed -i 's/x/y/' $(grep -l \"a(b(c))\" x)", []),
+        ('sed -i "s/v.*/v$(date +%s)/" a.py', ["a.py"]),
+        ("sed -i 's/don'\\''t/do not/' README.md", ["README.md"]),
+        ("sed -i .bak 's/a/b/' x.py; sed -i '' -e s/a/b/ y.py", ["x.py", "y.py"]),
+        ("sed -Ei -e's/a|b/c/' x.py; sed --in-place=.o --expression=p y.py", ["x.py", "y.py"]),
+        ("perl -0777 -i.orig -pe 's/a\\n/b/' x.c 'app/[id]/y.c'", ["x.c", "app/[id]/y.c"]),
+        ("cat > C:/w/x.py <<E\nx\nE\necho a > 'D:\\w\\y.py'", ["C:/w/x.py", "D:/w/y.py"]),
+        ("echo a > src\\b.txt", ["src/b.txt"]),
+        ("@'\ndon't\necho a > b\n'@ | Set-Content x.ts; echo q > r", ["r"]),
+        ("cd $DIR && echo x > y.txt", []),
+        ("cd - && echo x > y.txt && echo x > /w/z.txt", ["/w/z.txt"]),
+        ("(cd web && echo a > b); echo c > d", ["web/b", "d"]),
+        ("pushd web; echo a > b; popd; echo c > d", ["web/b", "d"]),
+        ("bash -lc 'cd web && echo a > b'", ["web/b"]),
+        ("echo a > 'two  spaces.md' > \"it's.md\"", ["two  spaces.md", "it's.md"]),
+        ("echo a > my\\ file > 'a'\"b > c\"'d'", ["my file", "ab > cd"]),
+        ("echo a 2> err.log >> out.log; echo b >&2; echo c &> all.log", ["out.log", "all.log"]),
+        ("echo x > $F; echo x > a$i.txt; echo x > a/*.py; echo x > ${A}b", []),
+        ("# don't\ncat > a.py <<'E' # it's\nx\nE\n# isn't\necho > b.py", ["a.py", "b.py"]),
+        ("npm start & echo $! > server.pid", ["server.pid"]),
+        ("python -c 'print(1 << n)'\necho $((1 << 3))\ngrep x <<<w\necho a > b", ["b"]),
+        ("if ! grep -q x y; then sudo tee -a z.conf w.conf; fi", ["z.conf", "w.conf"]),
+        ("make # echo a > b", []),
+    ],
+)  # fmt: skip
+def test_words_in_a_quotation_and_inner_commands_are_no_files_that_a_line_writes(line, files):
+    assert [*files_written(line)] == files
+
+
+def test_a_document_is_the_text_of_the_program_that_is_fed_with_it():
+    line = "cat <<A | tee a.md > b.md\none\nA\ncat > c.md <<-'B-C' && echo x > d.md\n\ttwo\n\tB-C\n"
+    texts = {"a.md": "one\n", "b.md": "one\n", "c.md": "\ttwo\n", "d.md": ""}
+    assert files_written(line) == texts
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["cat > ", "cat <<a ", "<<a\n", "sed -i ", "cd x;", "echo '", "echo 2>&1 ", "2>&1 ", "$(",
+     "`", '"<<', "$(a ", "((x ", "\\", "@'\n", "timeout -k ", "sudo -u "],
+)  # fmt: skip
 def test_a_line_that_repeats_itself_is_read_in_a_moment(piece):
-    assert len(files_written(piece * (100_000 // len(piece)))) < 3
+    line = piece * (100_000 // len(piece))
+    assert len(files_written(line)) < 3
+    assert len(files_written(f"echo {line}")) < 3
+
+
+@pytest.mark.parametrize("option", ["--filter=a", "--filter a", "-w a", "-F a", "-r", "-C a", "-k"])
+def test_a_command_that_repeats_an_option_is_read_in_a_moment(option):
+    for program in ("pnpm", "npm", "git", "make"):
+        line = f"{program} {f'{option} ' * 60}x"
+        assert read_command(line) is not None

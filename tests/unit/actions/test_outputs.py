@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from smara.actions.failures import (
@@ -113,6 +115,82 @@ def test_a_command_ends_alike_for_whoever_reads_it(line, output, outcome):
     assert (read_outcome(line, output), outcome_of(event), run.outcome) == (outcome,) * 3
 
 
+_LS = "ls: cannot access 'nothere': No such file or directory"
+_FIND = "find: '/proc/1/task': Permission denied\nfind: '/root': Permission denied\n"
+LOOKS = [
+    ("find / -name x.py 2>&1 | head", f"{_FIND}/home/me/x.py\n", "ok"),
+    ("find / -name x.py 2>&1 | head", f"{_FIND * 99}\n\n/home/me/x.py\n", "ok"),
+    ("find / -name x.py 2>&1 | head", _FIND, "failed"),
+    ("find / -name x.py 2>&1", _FIND * 99, "failed"),
+    ("grep -rn foo . 2>&1 | head", "grep: ./sock: Permission denied\n./a.py:3:foo\n", "ok"),
+    ("grep -rn foo a b", "grep: a: No such file or directory\ngrep: b: No such file", "failed"),
+    ("grep --foo x a", "grep: unrecognized option '--foo'\nUsage: grep [OPTION]...", "failed"),
+    ("rg foo src old", "rg: old: No such file or directory (os error 2)\nsrc/a.py:1:foo", "ok"),
+    ("cat a b", "cat: a: No such file or directory\nb has 1 line\n", "ok"),
+    ("head -2 a b", "head: cannot open 'a' for reading: No such file\n==> b <==\n1", "ok"),
+    ("wc -l a b", "wc: a: No such file or directory\n  3 b\n  3 total", "ok"),
+    ("sed -n 1,5p a b", "sed: can't read a: No such file or directory\nimport os", "ok"),
+    ("tail -5 x", "tail: cannot open 'x' for reading: No such file or directory\n", "failed"),
+    ("tail -f x", "tail: cannot open 'x' for reading: No such file\ntail: no files remaining",
+     "failed"),
+    ("du -sh * 2>&1 | sort -h | tail", "du: cannot read directory 'l': Permission denied\n4K\ta",
+     "ok"),
+    ("lsof -i :80", "lsof: WARNING: can't stat() fuse file system /x\n  Output may be incomplete.",
+     "ok"),
+    ("ls src nothere", f"{_LS}\nsrc:\na.py\n", "ok"),
+    ("ls nothere", f"{_LS}\n", "failed"),
+    ("ls --foo", "ls: unrecognized option '--foo'\nTry 'ls --help' for more information.",
+     "failed"),
+    ("stat a b", "stat: cannot statx 'a': No such file or directory\n  File: b\n  Size: 1", "ok"),
+    ("git log x..y", "fatal: ambiguous argument 'x..y': unknown revision\nUse '--' to separate",
+     "failed"),
+    ("git status", "fatal: not a git repository\nStopping at filesystem boundary", "failed"),
+    ("git show HEAD:x", "fatal: cannot open '.git/x': Permission denied\nsee above", "failed"),
+    ("rg foo src; ls", "bash: rg: command not found\na.py\nb.py", "failed"),
+    ("jq . a.json", "jq: error: syntax error, unexpected end\njq: 1 compile error", "failed"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "output", "outcome"), LOOKS)
+def test_a_look_that_shows_something_has_not_failed(line, output, outcome):
+    assert read_outcome(line, output) == outcome
+
+
+MADE = "[main abc1234] fix: error: fatal: x\n 1 file changed, 2 insertions(+)\n"
+PUSHED = "To github.com:a/b\n   111..222  main -> main\n"
+REJECTED = "To github.com:a/b\n ! [rejected] main -> main (fetch first)\nerror: failed to push"
+COMMITS = [
+    ("git commit -am x", MADE, "ok"),
+    ("git add -A && git commit -m 'fix: error: x'", MADE, "ok"),
+    ("git commit -am x && git push 2>&1 | tail -3", f"{MADE}{PUSHED}", "ok"),
+    ("git commit -am x && git push 2>&1 | tail -3", f"{MADE}{REJECTED}", "failed"),
+    ("git commit -am x && git push", f"{MADE}{REJECTED}", "failed"),
+    ("git commit -am x; git push", f"{MADE}{REJECTED}", "failed"),
+    ("git commit -am 'a; b' && git push || true", f"{MADE}fatal: unable to access 'x'", "failed"),
+    ("git commit -m \"$(cat <<'EOF'\nFix a; b\nEOF\n)\" && git push | tail -3",
+     f"{MADE}{REJECTED}", "failed"),
+    ("git commit -am x && npm test 2>&1 | tail -3", f"{MADE}Tests: 1 failed, 3 total", "failed"),
+    ("git commit -am x && npm test 2>&1 | tail -3", f"{MADE}Tests: 3 passed, 3 total", "ok"),
+    ("pytest -q | tail -1; git commit -am x", f"1 failed, 3 passed in 1s\n{MADE}", "failed"),
+    ("pytest -q | tail -1 && git commit -am x", f"3 passed in 1s\n{MADE}", "ok"),
+    ("npm run build && git commit -am x", f"error: none of note\n{MADE}", "ok"),
+    ("git commit -am x && npx tsc --noEmit | head", f"{MADE}a.ts(3,5): error TS2345: no", "failed"),
+    ("git commit -am x && ./deploy.sh", f"{MADE}Error: could not reach host", "ok"),
+    ("git commit -am x && git log -3", f"{MADE}fatal: a subject", "ok"),
+    ("git commit -am x && git status", f"{MADE}On branch error", "ok"),
+    ("git commit -am x && git tag v1 && git push --tags | tail", f"{MADE}{REJECTED}", "failed"),
+    ("git commit -am x && gh pr create | cat", f"{MADE}https://github.com/a/b/pull/3", "ok"),
+    ("git commit -am x && make | tail -2", f"{MADE}make: *** [all] Error 2", "failed"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "output", "outcome"), COMMITS)
+def test_a_commit_speaks_for_itself_and_for_what_had_to_work_before_it(line, output, outcome):
+    assert read_outcome(line, output) == outcome
+    code = 0 if outcome == "ok" or "|" in line else None  # a pipe has a code of its own
+    assert read_outcome(line, output, code=code) == outcome
+
+
 def test_an_exit_code_is_believed_where_it_is_the_commands_own():
     assert read_outcome("python x.py", TRACEBACK, code=0) == "ok"
     assert read_outcome("pytest | tail -2", "1 failed in 1s", code=0) == "failed"
@@ -161,6 +239,129 @@ def test_numbers_times_hashes_and_folders_do_not_change_an_error():
 )  # fmt: skip
 def test_a_run_of_tests_is_green_red_or_none_at_all(output, failed, verdict):
     assert are_tests_green(output, failed) is verdict
+
+
+LOG = "2026-03-11 ERROR 3 failed logins of bob\nFAIL: this message is expected\n"
+REPORTS = [
+    ("npm test", "  ✓ shows 2 failed jobs (3 ms)", "Tests:       2 passed, 2 total",
+     "Tests:       1 failed, 1 passed, 2 total"),
+    ("npx jest", "  ✓ Tests 2 failed jobs", "Test Suites: 1 passed, 1 total\nTests: 1 passed",
+     "Test Suites: 1 failed, 1 passed, 2 total\nTests: 1 passed, 1 total"),
+    ("npx vitest run", " ✓ a.test.ts > reports 3 failures", " Tests  4 passed (4)",
+     " Tests  1 failed | 3 passed (4)"),
+    ("npx vitest run", " ✓ a.test.ts > 3 failed", " Tests  4 passed (4)",
+     " Tests  4 passed (4)\n     Errors  1 error"),
+    ("npm run test", "web:test: ✓ shows 2 failed jobs", "web:test: Tests: 2 passed, 2 total",
+     "web:test: Tests: 1 failed, 2 total"),
+    ("docker compose run web pytest", "web-1  | 1 failed login", "web-1  | 3 passed in 0.1s",
+     "web-1  | 1 failed, 3 passed in 0.1s"),
+    ("npx mocha", "    2 failing jobs are shown\n      ✔ 1 failing", "  2 passing (9ms)",
+     "  2 passing (9ms)\n  1 failing"),
+    ("npx playwright test", "  ✓ 1 a.spec.ts › 2 failed jobs", "  5 passed (3s)",
+     "  1 failed\n    a.spec.ts\n  5 passed (3s)"),
+    ("node --test", "✔ shows 2 failed jobs (1ms)", "ℹ pass 3\nℹ fail 0", "ℹ pass 2\nℹ fail 1"),
+    ("npm run test:unit", "ok 1 shows 2 failed jobs", "# tests 3\n# pass  3",
+     "# pass  2\n# fail  1"),
+    ("bun test", "(pass) shows 2 failed jobs [0.1ms]", " 3 pass\n 0 fail", " 2 pass\n 1 fail"),
+    ("deno test", "shows 2 failed ... ok (1ms)", "ok | 3 passed | 0 failed (10ms)",
+     "FAILED | 1 passed | 1 failed (10ms)"),
+    ("go test -v ./...", "    x_test.go:3: gave up after 3 failed attempts\n--- PASS: TestX (0.0s)",
+     "ok  \tpkg\t0.1s", "FAIL\tpkg\t0.1s"),
+    ("go test ./...", "log: 3 failures", "ok  \tone\t0.1s",
+     "ok  \tone\t0.1s\nFAIL\ttwo [build failed]"),
+    ("go test ./... | grep -v FAIL", "log: 3 failures", "ok  \tone\t0.1s",
+     "--- FAIL: TestX (0.00s)\nok  \tone\t0.1s"),
+    ("rspec -fd", "Login\n  locks after 5 failed attempts", "3 examples, 0 failures",
+     "3 examples, 1 failure"),
+    ("rspec -fd", "  3 failed attempts lock\n  2 errors in 5 s", "3 examples, 0 failures",
+     "3 examples, 1 failure"),
+    ("rails test", "SIGNUP: 2 failed", "3 runs, 3 assertions, 0 failures, 0 errors, 0 skips",
+     "3 runs, 3 assertions, 1 failures, 0 errors, 0 skips"),
+    ("pytest -v", "a.py::test_x PASSED\n-- live log --\nWARNING 1 failed login", "3 passed in 0.1s",
+     "1 failed, 3 passed in 0.1s"),
+    ("pytest --cov", "2 failed logins", "=== 3 passed, 2 warnings in 0.1s ===",
+     "FAIL Required test coverage of 90% not reached. Total: 80%\n=== 3 passed in 0.1s ==="),
+    ("python -m unittest", "FAIL: expected", "Ran 3 tests in 0.1s\n\nOK",
+     "Ran 3 tests in 0.1s\n\nFAILED (failures=1)"),
+    ("behave", "2 failed logins", "1 feature passed, 0 failed, 0 skipped",
+     "0 features passed, 1 failed, 0 skipped"),
+    ("mvn test", "1 failure in a log", "[INFO] Tests run: 5, Failures: 0, Errors: 0, Skipped: 0",
+     "[ERROR] Tests run: 5, Failures: 0, Errors: 1, Skipped: 0"),
+    ("gradle test", "2 failures in a log", "5 tests completed, 0 failed",
+     "5 tests completed, 1 failed"),
+    ("sbt test", "- handles 2 failures", "[info] Passed: Total 3, Failed 0, Errors 0, Passed 3",
+     "[error] Failed: Total 3, Failed 1, Errors 0, Passed 2"),
+    ("dotnet test", "2 failed logins", "Test summary: total: 3, failed: 0, succeeded: 3",
+     "Test summary: total: 3, failed: 1, succeeded: 2"),
+    ("cargo test", "test two_failed ... ok\nsaw 2 failed jobs",
+     "test result: ok. 3 passed; 0 failed; 0 ignored",
+     "test result: FAILED. 2 passed; 1 failed; 0 ignored"),
+    ("cargo nextest run", "3 failed tries",
+     "Summary [ 0.01s] 3 tests run: 3 passed, 0 skipped",
+     "Summary [ 0.01s] 3 tests run: 2 passed, 1 failed, 0 skipped"),
+    ("mix test", "  * test 2 failures are shown (0.1ms)", "5 tests, 0 failures",
+     "5 tests, 1 failure"),
+    ("make test-bats", " ✓ shows 2 failed jobs", "3 tests, 0 failures", "3 tests, 1 failure"),
+    ("ctest", "Test: 2 failed jobs ... Passed", "100% tests passed, 0 tests failed out of 1",
+     "50% tests passed, 1 tests failed out of 2"),
+    ("make test", "[ RUN      ] Job.Shows 2 failed", "[  PASSED  ] 3 tests.",
+     "[  PASSED  ] 2 tests.\n[  FAILED  ] 1 test, listed below:"),
+    ("flutter test", "00:01 +1: shows 2 failed jobs", "00:02 +3: All tests passed!",
+     "00:02 +2 -1: Some tests failed."),
+    ("make test", "ok 1 - 2 failed jobs", "All tests successful.\nResult: PASS", "Result: FAIL"),
+    ("make test", "2 failed jobs", "3 successes / 0 failures / 0 errors / 0 pending",
+     "2 successes / 1 failure / 0 errors / 0 pending"),
+    ("swift test", "2 failed jobs", "Executed 3 tests, with 0 failures (0 unexpected) in 0.1 s",
+     "Executed 3 tests, with 1 failure (0 unexpected) in 0.1 s"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "noise", "green", "red"), REPORTS)
+def test_a_title_or_a_log_line_that_counts_failures_makes_no_run_red(line, noise, green, red):
+    for before in (noise, LOG + noise):
+        for shown in (line, f"{line} 2>&1 | tail -20"):
+            assert read_outcome(shown, f"{before}\n{green}") in ("ok", "unknown")
+            assert read_outcome(shown, f"{before}\n{red}\n{noise}") == "failed"
+        assert are_tests_green(f"{before}\n{green}", failed=False)
+        assert are_tests_green(f"{before}\n{red}", failed=False) is False
+    run, red_run = (
+        read_test_run([*noise.split("\n"), *report.split("\n")]) for report in (green, red)
+    )
+    assert run is not None
+    assert red_run is not None
+    assert (run.has_failures, red_run.has_failures) == (False, True)
+
+
+def test_colors_hide_no_summary():
+    green = "\x1b[32m✓ shows 2 failed jobs\x1b[39m\n\x1b[1mTests: \x1b[22m\x1b[32m2 passed\x1b[39m"
+    assert read_outcome("npm test", green) == "ok"
+    assert read_outcome("npm test", green.replace("2 passed", "2 failed")) == "failed"
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [
+        "3 runs, 3 assertions, 0 failures, 1 errors, 0 skips",
+        "4 tests, 9 assertions, 0 failures, 2 errors, 0 pendings, 0 omissions, 0 notifications",
+        "0 failures, 1 errors.",
+        "2 tests, 3 assertions, 1 errors, 0 failures.",
+        "0 examples, 0 failures, 1 error occurred outside of examples",
+        "3 examples, 0 failures, 10 errors, 0 pending",
+        "3 successes / 0 failures / 1 error / 0 pending : 0.01 seconds",
+        "Ran 3 tests in 0.001 seconds, 2 successes, 0 failures, 1 error",
+        "Cases: 3  Tried: 3  Errors: 1  Failures: 0",
+        "Tests run: 3, Failures: 0, Errors: 1, Skipped: 0",
+    ],
+)
+def test_errors_without_failures_are_no_green_run(summary):
+    clean = re.sub(r"\b(?:10|[12])(?= error)|(?<=Errors: )1", "0", summary)
+    assert clean != summary
+    for is_hidden in (True, False):
+        assert are_tests_green(summary, failed=False, is_hidden=is_hidden) is False
+        assert are_tests_green(clean, failed=False, is_hidden=is_hidden) is not False
+    assert read_outcome("bin/rails test | tail -1", summary) == "failed"
+    assert read_outcome("rake test", summary) == "failed"
+    assert read_outcome("rake test", clean) == "ok"
 
 
 @pytest.mark.parametrize(
@@ -220,6 +421,12 @@ def test_the_line_that_says_why_is_found_and_none_where_none_says_it(output, lin
         ),
         ("12 examples, 0 failures", "12 examples, 0 failures", False),
         ("  7 passing (2s)", "7 passing (2s)", False),
+        (
+            "3 runs, 3 assertions, 0 failures, 1 errors, 0 skips",
+            "3 runs, 3 assertions, 0 failures, 1 errors, 0 skips",
+            True,
+        ),
+        ("0 failures, 0 errors.", "0 failures, 0 errors.", False),
         ("OK (5 tests, 9 assertions)", "OK (5 tests, 9 assertions)", False),
         ("Tests run: 5, Failures: 1, Errors: 0", "Tests run: 5, Failures: 1, Errors: 0", True),
         ("ok  \tgithub.com/a/b\t0.010s", "ok github.com/a/b 0.010s", False),

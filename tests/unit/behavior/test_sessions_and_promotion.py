@@ -65,6 +65,8 @@ def test_a_stated_type_holds():
 
 
 COMMITTED = "[main 3f2a9c1] mend it\n 1 file changed"
+REJECTED = f"{COMMITTED}\n ! [rejected] main -> main\nerror: failed to push some refs"
+RED = f"{COMMITTED}\n1 failed, 3 passed in 0.1s"
 
 
 @pytest.mark.parametrize(
@@ -79,6 +81,8 @@ COMMITTED = "[main 3f2a9c1] mend it\n 1 file changed"
         (build().red().edit("src/a/x.py").green(), "tested"),
         (build().red().run('git commit -m "x"', COMMITTED), "failed"),
         (build().run('git commit -m "x"', COMMITTED), "committed"),
+        (build().run('git commit -m "x" && git push | cat', REJECTED), "committed"),
+        (build().run('git commit -m "x" && make test | tail', RED), "failed"),
         (Script().run('git commit -m "x"', COMMITTED).edit("src/a/x.py"), "unknown"),
         (build().fail("make test", "bash: make: command not found"), "unknown"),
         (build(), "unknown"),
@@ -86,6 +90,14 @@ COMMITTED = "[main 3f2a9c1] mend it\n 1 file changed"
 )
 def test_the_outcome_of_a_build_is_named_after_its_evidence(script, expected):
     assert work_of("build", script.pads()).outcome == expected
+
+
+def test_a_push_that_was_rejected_behind_a_commit_is_a_failure_of_the_push():
+    (pad,) = build().run('git commit -m "x" && git push | cat', REJECTED).pads()
+    assert [(entry.command, entry.line) for _, entry in pad.errors] == [
+        ("git push", "! [rejected] main -> main")
+    ]
+    assert [sha for sha, _ in pad.commits] == ["3f2a9c1"]
 
 
 def test_that_a_session_has_ended_is_no_outcome():

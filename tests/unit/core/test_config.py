@@ -97,7 +97,13 @@ def test_a_path_may_be_given_as_a_path(tmp_path):
         ({"SMARA_CONFIG": "/nowhere/smara.toml"}, "does not exist"),
         ({"SMARA_BUSY_TIMEOUT_SECONDS": "nan"}, "SMARA_BUSY_TIMEOUT_SECONDS"),
         ({"SMARA_PUBLIC_URL": "smara.example.com"}, "SMARA_PUBLIC_URL"),
-        ({"SMARA_PUBLIC_URL": "https://smara.example.com/memory"}, "scheme and host alone"),
+        *(
+            ({"SMARA_PUBLIC_URL": f"https://{rest}"}, "scheme and host alone")
+            for rest in (
+                "smara.example.com/memory", "", "/", ":8080", "a\tb", "a\nb", "a.example\n", "a\0b",
+                "a:b", "a:80:90", "me@a", "[::1", "[]:80", "bücher.example",
+            )
+        ),
     ],
 )  # fmt: skip
 def test_a_wrong_value_in_the_environment_is_refused_with_its_name(tmp_path, environment, told):

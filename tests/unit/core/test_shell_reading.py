@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smara.core.tool_triggers import shown_files
+from smara.core.tool_triggers import program_triggers, runs, shown_files, starts, unwrap
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,38 @@ def test_what_shows_no_file_that_is_plainly_named(line):
 @given(st.text())
 def test_no_line_is_too_odd(line):
     assert all(isinstance(each, str) and each for each in shown_files(f"cat {line}"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "timeout -k 5 60 {}", "timeout --kill-after=5 -s KILL 60s {}",
+        "timeout --signal KILL 1.5m {}",
+        "gtimeout 5 {}", "time -v {}", "time -p {}", "time -f '%e s' {}", "/usr/bin/time -v {}",
+        "sudo {}", "sudo --preserve-env {}", "sudo -- {}", "sudo -u=root {}", "sudo -uroot {}",
+        "sudo -nu root {}", "sudo --user root {}", "sudo -p 'pass word: ' {}", "doas -u me {}",
+        "nice {}", "nice --adjustment=5 {}", "nice --adjustment 5 {}", "nice -n -5 {}",
+        "nice -n5 {}",
+        "nice -10 {}", "ionice -c 2 -n 7 {}", "stdbuf -oL {}", "nohup {}", "setsid -w {}",
+        "env {}", "env -u CI {}", "env --unset=CI -C web {}", "env - TERM=dumb {}", "exec -a x {}",
+        "xargs -n 1 -P 4 {}", "xargs -0 -I % {}", "xargs -rI {{}} {}", "xargs --max-args 1 -r {}",
+        "command -p {}", "command -- {}", "! {}", "then sudo -E timeout -k 5 60 {}",
+    ],
+)  # fmt: skip
+def test_a_program_is_seen_behind_every_option_of_what_runs_it(line):
+    line = line.format("git push")
+    assert unwrap(line) == (["TERM=dumb"] if "TERM" in line else [], "git push")
+    assert program_triggers(f"cd web; {line} 2>&1 | tail -5") == [
+        "program:cd", "program:git", "program:tail",
+    ]  # fmt: skip
+    assert starts(line, ["git", "push"])
+    assert runs(f"{line} 2>&1", "git push")
+
+
+@pytest.mark.parametrize("line", ["command -v git", "timeout 60", "sudo", "timer 5 git", "-x"])
+def test_what_runs_nothing_else_stays(line):
+    assert unwrap(line) == ([], line)
+
+
+def test_a_trigger_is_no_option_and_no_number():
+    assert program_triggers("-x; 12; make >& log; npm start & 7") == ["program:make", "program:npm"]

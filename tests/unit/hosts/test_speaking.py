@@ -242,3 +242,11 @@ def test_a_round_whose_mark_cannot_be_left_is_not_made(folder):
     Path(blocked).write_text("")
     assert leave_mark(blocked, ROUND, ROUND_SECONDS)
     assert not leave_mark(blocked, ROUND, ROUND_SECONDS, if_unwritable=False)
+
+
+def test_a_mark_that_cannot_be_renewed_is_not_the_first_time_for_costly_work(folder):
+    mark = Path(_path(folder, ROUND))
+    mark.parent.mkdir(parents=True)
+    mark.symlink_to(mark)  # it is there, and its time cannot be set
+    assert not leave_mark(folder, ROUND, ROUND_SECONDS, if_unwritable=False)
+    assert leave_mark(folder, ROUND, ROUND_SECONDS)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from smara.core.tokens import counter_for
 from smara.errors import InvalidInputError
 from smara.search.models import Hit
-from smara.search.pack import ALLOCATIONS, BUDGETS, citation, pack
+from smara.search.pack import ALLOCATIONS, BUDGETS, NOTHING, citation, pack
 
 COUNTER = counter_for("estimate")
 
@@ -247,6 +247,19 @@ def test_thread_that_was_amended_says_when_and_no_more():
     hedge = "amended on 2026-02-12 (01a1eab6-eaf1-7002-8524-e08625011dcf): The limit is 800 now"
     packed = pack([said(1, "The limit is 250.", metadata={"hedge": hedge})], COUNTER)
     assert packed.text.startswith("[Thread 3f0c1a7e, 1970-01-01; amended on 2026-02-12]\n")
+
+
+def test_what_is_nearest_is_packed_under_a_line_that_says_nothing_was_found():
+    near = said(3, "The batches are at most 500")
+    packed = pack([], COUNTER, 1_000, nearest=[near], around=lambda hits: [said(4, "Right.")])
+    lines = packed.text.splitlines()
+    assert lines[0] == NOTHING
+    assert lines[2:] == ["#3 user: The batches are at most 500", "user: Right."]
+    assert (packed.hits, packed.left_out) == ((), ())
+    assert pack([], COUNTER, 1_000, nearest=[near], is_unasked=True).text == ""
+    long = [said(seq, words(40, seq)) for seq in range(0, 90, 3)]
+    assert 300 < pack([], COUNTER, 9_000, nearest=long).tokens <= 600
+    assert pack([near], COUNTER, 1_000, nearest=long).hits == (near,)
 
 
 def test_what_stands_around_a_hit_that_does_not_fit_is_left_out():

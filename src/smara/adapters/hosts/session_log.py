@@ -63,7 +63,7 @@ def leave_mark(
             return False
         os.utime(path)
     except OSError:
-        pass
+        return if_unwritable  # it is another user's: it would be the first time at every call
     return True
 
 

@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from smara.actions.commands import TELLING, WEIGHT, head_of, read_command, read_commit
+from smara.actions.commands import (
+    COMMITTED,
+    TELLING,
+    WEIGHT,
+    beside_commit,
+    head_of,
+    read_command,
+    read_commit,
+)
 from smara.actions.error_quote import is_quotable_test, marked, output_words
 from smara.actions.failures import failure_in, read_outcome, was_not_run
 from smara.actions.models import Command, CommandPart, Failure, Outcome, TestRun
@@ -50,6 +58,8 @@ class Run:
     tests: TestRun | None = None
     words: str = ""
     """The words of its output that say most; of a commit its subject, with branch and hash."""
+    committed: str = ""
+    """The same, where its line made a commit, whatever came of the rest."""
 
     @property
     def aim(self) -> str:
@@ -80,8 +90,11 @@ def read_run(call: ToolCall, paths: PathShortener, command: Command | None = Non
 
     None if the host refused to run it.
     """
-    line = call.arguments if isinstance(call.arguments, str) else ""
-    line = line or call.argument(*ARGUMENTS["command"], "code", "input")
+    line = (
+        call.arguments
+        if isinstance(call.arguments, str)
+        else call.argument(*ARGUMENTS["command"], "code", "input")
+    )
     given = call.arguments.get("command") if isinstance(call.arguments, Mapping) else None
     if not line and isinstance(given, list):  # some hosts give it as a list of words
         line = clean(shell_line([word for word in given if isinstance(word, str)]))
@@ -108,6 +121,10 @@ def read_run(call: ToolCall, paths: PathShortener, command: Command | None = Non
     outcome = read_outcome(
         line or command.text, call.output, is_error=call.is_error, code=code, command=command
     )
+    committed = words if purpose == "commit" and COMMITTED.search(call.output) else ""
+    if outcome == "failed" and committed and (rest := beside_commit(command, line)) is not None:
+        # The commit was made, and speaks of itself alone: the rest of the line failed.
+        command, lines = rest, [each for each in lines if not COMMITTED.match(each)]
     failure = failure_in(lines) if outcome != "ok" else None
     if outcome == "failed" and failure is None:
         failure = Failure(first_words(lines, 220))
@@ -119,6 +136,7 @@ def read_run(call: ToolCall, paths: PathShortener, command: Command | None = Non
         failure=failure and replace(failure, line=clip(failure.line, 220)),
         tests=read_test_run(lines) if purpose in _TESTING else None,
         words=words,
+        committed=committed,
     )
 
 
@@ -167,8 +185,7 @@ def run_note(scene: Scene, runs: Sequence[Run]) -> Note | None:
     if not lines:
         return None
     has_tests = any(run.tests is not None for run in runs)
-    is_install = all(run.command.purpose == "install" for run in runs)
-    label = "Installed" if is_install else "Ran"
+    label = "Installed" if all(run.command.purpose == "install" for run in runs) else "Ran"
     return scene.note(
         "high" if has_tests and scene.mode == "testing" else "medium",
         "test" if has_tests else "command",
@@ -229,10 +246,13 @@ def failure_note(
                 ):
                     shown.setdefault(match[1], clip(match[2], 80))
             variables |= shown
-        facts |= {"symptoms": [each.line for each in failures if each.line][:6]}
-        facts |= {"variables": variables}
+        facts |= {
+            "symptoms": [each.line for each in failures if each.line][:6],
+            "variables": variables,
+        }
     failing = list(filter(is_quotable_test, failed[0].tests.failing if failed[0].tests else ()))
-    details = [f"failing: {clip(name, 120)}" for name in failing[:5]]
+    details = [f"Committed: {run.committed}" for run in failed if run.committed]
+    details += [f"failing: {clip(name, 120)}" for name in failing[:5]]
     calls = [run.call for run in ([mended] if mended else []) + list(failed)]
     located = [each for each in failures if each.file]
     return scene.note(
@@ -394,8 +414,9 @@ def agent_notes(scene: Scene, call: ToolCall) -> list[Note]:
     prose = telling_sentences(report.prose)
     details = [f"It reported: {joined(prose[:3], 300, ' ')}"] if prose else []
     details += [clip(item, 150) for item in report.items[:10]]
-    text = f"Delegated: {clip(task, 220)}"
-    return [scene.note("medium", "finding", text, [call], details=details)]
+    return [
+        scene.note("medium", "finding", f"Delegated: {clip(task, 220)}", [call], details=details)
+    ]
 
 
 def ask_notes(scene: Scene, call: ToolCall) -> list[Note]:

@@ -153,8 +153,10 @@ def changes_of(call: ToolCall) -> list[FileChange]:
 
 def _of_patch(patch: str) -> list[FileChange]:
     changes = [FileChange("", "Changed")]
+    # In the apply_patch format "+++ x" is an added line.
+    heads = "*" if "*** Begin Patch" in patch else "*+"
     for line in patch[:READ_CHARACTERS].split("\n"):
-        if heading := patched_file(line):
+        if line[:1] in heads and (heading := patched_file(line)):
             changes.append(FileChange(heading[1], heading[0]))
         elif line.startswith("+"):
             changes[-1].added.append(line[1:])

@@ -209,8 +209,8 @@ _BY_ARGUMENT: dict[ToolKind, frozenset[str]] = {
 
 def kind_of(call: ToolCall) -> ToolKind:
     """Return a call's kind, by its name or arguments."""
-    name = call.name.rsplit("__", 1)[-1]
-    by_name = _KIND_OF.get(tool_name(name)) or _KIND_OF.get(re.sub("[_-]", "", name).lower())
+    name = re.sub("[_-]", "", call.name.rsplit("__", 1)[-1]).lower()
+    by_name = _KIND_OF.get(tool_name(name)) or _KIND_OF.get(name)
     arguments = call.arguments if isinstance(call.arguments, Mapping) else {}
     if by_name in ("look", "change") and arguments:
         # One editor tool may serve for viewing and for editing.
@@ -218,8 +218,8 @@ def kind_of(call: ToolCall) -> ToolKind:
             return "look"
         if not WORDS["change arguments"].isdisjoint(arguments):
             return "change"
-    if by_name == "search" and path_of(call) and not call.argument(*ARGUMENTS["pattern"]):
-        return "look"  # into a folder
+    if name in WORDS["folder tools"] and not call.argument(*ARGUMENTS["pattern"]):
+        by_name = "look"
     if by_name is not None and not call.name.startswith("mcp__"):
         return by_name
     for kind, names in _BY_ARGUMENT.items():

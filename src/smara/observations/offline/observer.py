@@ -198,10 +198,11 @@ class AgentWork:
             [
                 FileChange(path, "Changed", lines_of(text))
                 for path, text in files_written(run.line[:READ_CHARACTERS]).items()
+                # A line that failed behind its here-document has written that all the same.
+                if run.outcome != "failed" or (text and run.weight)
             ],
             call,
         )
-        is_idle = run.weight == 0 and bool(run.shown)
         output = call.output or ""
         if begun := CUES["background run"].search(output[:400]) or CUES["background run"].search(
             output[-600:]
@@ -211,7 +212,7 @@ class AgentWork:
             self._settle(run)
         elif name := next((name for name in self._background if name in run.line), ""):
             self._background_output(call, name)
-        elif is_idle and (run.outcome == "failed" or run.aim in self._broken):
+        elif run.weight == 0 and run.shown and (run.outcome == "failed" or run.aim in self._broken):
             self._settle(run)
         else:
             self._stretch.looks.command(self._scene, run.command, call)

@@ -203,7 +203,8 @@ class Events:
         channel = self.channels.setdefault(name, Channel(self._reader(caller), is_late))
         watcher = Subscriber(name=name_of(request.query_params.get("as", "")))
         await channel.add(watcher, after)
-        return StreamingResponse(self._stream(channel, watcher), media_type="text/event-stream")
+        stream = self._stream(channel, watcher, request.scope["state"]["is_known"])
+        return StreamingResponse(stream, media_type="text/event-stream")
 
     def _project(self, caller: Caller) -> tuple[str, bool]:
         with self._api.memory(caller) as memory:
@@ -222,7 +223,11 @@ class Events:
 
         return ask
 
-    async def _stream(self, channel: Channel, watcher: Subscriber) -> AsyncIterator[bytes]:
+    async def _stream(
+        self, channel: Channel, watcher: Subscriber, is_known: Callable[[], Awaitable[bool]]
+    ) -> AsyncIterator[bytes]:
+        clock = asyncio.get_running_loop().time
+        due = clock() + _BEAT_SECONDS
         try:
             while not self._is_closed:
                 try:
@@ -231,6 +236,11 @@ class Events:
                     piece = b": \n\n"  # a sign of life, so that a lost connection is noticed
                 if piece is None:
                     return
+                if clock() >= due:
+                    due = clock() + _BEAT_SECONDS
+                    with suppress(SmaraError):  # a store that is busy is asked again
+                        if not await is_known():
+                            return  # its key was revoked, or its time is over
                 name = watcher.name
                 yield _NAME.sub(f"event: {name}\n".encode(), piece) if name else piece
         finally:

@@ -12,6 +12,7 @@ import json
 import traceback
 from collections import OrderedDict
 from collections.abc import Callable, MutableMapping
+from functools import partial
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from smara.core import log
 from smara.core.startup.record import dataclass
 from smara.errors import SmaraError
-from smara.requests.models import Principal
+from smara.requests.models import Principal, hash_of
 from smara.surfaces.http.address import Site, is_same_origin
 from smara.surfaces.http.keys import Doorkeeper
 from smara.surfaces.http.problem import MEDIA_TYPE, Refusal, problem_of
@@ -49,6 +50,7 @@ SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
 )
 _NO_STORE = (b"cache-control", b"no-store")
 _MOST_PEERS = 4_096
+_MOST_ACCEPTED = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +74,22 @@ class Rate:
 
     def take(self, client: str, cost: float = 1.0) -> float:
         """Take from a client's bucket; return the seconds to wait."""
-        now = self._monotonic()
-        left, at = self._buckets.pop(client, (float(self._burst), now))
-        left = min(float(self._burst), left + (now - at) * self._per_second)
+        left, now = self._left(client)
+        self._buckets.pop(client, None)
         while len(self._buckets) >= _MOST_PEERS:
             self._buckets.popitem(last=False)
         is_enough = left >= cost
         self._buckets[client] = (left - cost if is_enough else left, now)
         return 0.0 if is_enough else (cost - left) / self._per_second
+
+    def look(self, client: str) -> float:
+        """Return the seconds to wait, and take nothing."""
+        return max(0.0, (1.0 - self._left(client)[0]) / self._per_second)
+
+    def _left(self, client: str) -> tuple[float, float]:
+        now, full = self._monotonic(), float(self._burst)
+        left, at = self._buckets.get(client, (full, now))
+        return min(full, left + (now - at) * self._per_second), now
 
 
 class Headers:
@@ -122,6 +132,7 @@ class Doorway:
         self._rate = Rate(self._limits.requests_per_second, self._limits.burst, clock)
         failures = self._limits.failures_per_minute
         self._failures = Rate(failures / 60, failures, clock)
+        self._accepted: OrderedDict[str, None] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -135,7 +146,10 @@ class Doorway:
             headers = Headers(scope)
             self._check_request(scope, headers)
             principal = await self._identify(scope, headers)
-            scope["state"] = {**scope.get("state", {}), "principal": principal}
+            is_known = partial(self._is_known, scope, headers)
+            scope["state"] = {
+                **scope.get("state", {}), "principal": principal, "is_known": is_known
+            }  # fmt: skip
             # Cookies are for TLS alone where a proxy speaks it for this server.
             scope["scheme"] = self._site.scheme(headers.all(b"host"), scope["scheme"])
             body = _BoundedBody(receive, self._limits.body_bytes)
@@ -161,11 +175,11 @@ class Doorway:
             raise Refusal(403, "foreign_origin", "A foreign page sent this request.")
 
     async def _identify(self, scope: Scope, headers: Headers) -> Principal | None:
-        peer = scope["client"][0] if scope.get("client") else ""
+        peer = _peer_of(scope)
         if scope["path"] in OPEN_PATHS:
             self._wait(self._rate.take(f"open {peer}"))
             return None
-        principal, is_given = await self._principal(headers)
+        principal, is_given = await self._principal(scope, headers)
         if principal is None:
             # One who only guesses is slowed down; one who has a key is not hindered by that.
             if is_given:
@@ -183,18 +197,38 @@ class Doorway:
         self._wait(self._rate.take(f"{principal.name} {peer}"))
         return principal
 
-    async def _principal(self, headers: Headers) -> tuple[Principal | None, bool]:
-        sent = headers.all(b"authorization")
-        if sent:
+    async def _is_known(self, scope: Scope, headers: Headers) -> bool:
+        """Look again who sent a request whose answer takes long."""
+        try:
+            return (await self._principal(scope, headers))[0] is not None
+        except Refusal:
+            return False
+
+    async def _principal(self, scope: Scope, headers: Headers) -> tuple[Principal | None, bool]:
+        """Return the holder of a key or a session; a peer that only guesses is not looked up."""
+        if headers.all(b"authorization"):
             kind, _, secret = headers.one(b"authorization").partition(" ")
             if kind.lower() not in ("bearer", "token"):
                 return None, True
-            own = self._doorkeeper.by_own_key(secret := secret.strip())
-            return own or await run_in_threadpool(self._doorkeeper.by_key, secret), True
-        session = session_of(headers, self._cookie)
-        if not session:
-            return None, False
-        return await run_in_threadpool(self._doorkeeper.by_session, session), True
+            if own := self._doorkeeper.by_own_key(secret := secret.strip()):
+                return own, True
+            find = self._doorkeeper.by_key
+        else:
+            secret = session_of(headers, self._cookie)
+            if not secret:
+                return None, False
+            find = self._doorkeeper.by_session
+        hashed = hash_of(secret)
+        # Who was let in before is not hindered by a neighbor at the same address, such as a proxy.
+        if hashed not in self._accepted:
+            self._wait(self._failures.look(_peer_of(scope)))
+        principal = await run_in_threadpool(find, secret)
+        self._accepted.pop(hashed, None)
+        if principal is not None:
+            while len(self._accepted) >= _MOST_ACCEPTED:
+                self._accepted.popitem(last=False)
+            self._accepted[hashed] = None
+        return principal, True
 
     def _wait(self, seconds: float) -> None:
         if seconds > 0:
@@ -251,6 +285,10 @@ def session_of(headers: Headers, cookie: str) -> str:
 def too_large(limit: int) -> Refusal:
     """Return the refusal of a body that is too large."""
     return Refusal(413, "too_large", f"A body has at most {limit:,} bytes.", connection="close")
+
+
+def _peer_of(scope: Scope) -> str:
+    return scope["client"][0] if scope.get("client") else ""
 
 
 def _loop_time() -> float:

@@ -34,7 +34,7 @@ from smara.core.startup.record import dataclass, field
 from smara.environment import patience, serve_folder, spool_folder
 from smara.errors import ConfigError
 from smara.memory import Memory
-from smara.requests.models import SESSION_SECONDS, new_secret
+from smara.requests.models import SESSION_SECONDS
 from smara.surfaces.http.address import (
     QuietServer,
     Site,
@@ -87,9 +87,9 @@ class Service:
     """One server over one store: its application, its keys, its pages."""
 
     def __init__(self, store: Store, options: ServeOptions, host: str, port: int) -> None:
-        self.key = options.key or new_secret()
         self.store = store
-        self.doorkeeper = Doorkeeper(self.key, store, options.now_ms, user=_user())
+        self.doorkeeper = Doorkeeper(options.key, store, options.now_ms, user=_user())
+        self.key = self.doorkeeper.key
         # Cookies know no ports: two stores of one machine must not share theirs. The servers behind
         # one address share it, whatever ports they have.
         public = options.public_url and zlib.crc32(options.public_url.encode())
@@ -164,9 +164,11 @@ class Service:
 
     async def _new_code(self, request: Request) -> Response:
         who = request.scope["state"]["principal"]
-        if not who.is_person or not who.may_write or who.projects is not None:
+        is_limited = not who.is_person or not who.may_write or who.projects is not None
+        # A browser that opens another would prolong itself for ever.
+        if is_limited or who.is_browser:
             raise Refusal(403, "not_a_person", "Only the key of a person opens the browser.")
-        code = await self.api.in_thread(partial(self.doorkeeper.new_code, who.name))
+        code = await self.api.in_thread(partial(self.doorkeeper.new_code, who))
         return JSONResponse({"path": f"/login?code={code}"}, 201)
 
     async def _logout(self, request: Request) -> Response:

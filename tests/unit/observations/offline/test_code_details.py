@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 
+from smara.core.tool_names import tool_arguments
 from tests.unit.observations.offline.talk import Talk, only
 
 TYPESCRIPT = """import { z } from "zod"
@@ -211,6 +212,40 @@ def test_a_file_written_by_a_shell_command_is_code():
         "",
     )
     assert "Changed tools/x.py: def tool(a: int) -> int" in talk.text("code")
+
+
+def test_an_added_line_of_a_patch_is_no_heading():
+    patch = (
+        "*** Begin Patch\n*** Update File: a.sql\n@@\n--- old words\n+++ new words\n"
+        "+CREATE TABLE users (id int);\n*** End Patch"
+    )
+    talk = Talk().call("apply_patch", {"input": patch}, "Done!")
+    assert [each for note in talk.notes("code") for each in note.files] == ["a.sql"]
+    assert tool_arguments("Edit", {"input": patch})["files"] == ["a.sql"]
+    talk = Talk().call(
+        "apply_diff", {"diff": "--- a/b.py\n+++ b/b.py\n@@ -1 +1 @@\n-x\n+y\n"}, "ok"
+    )
+    assert [each for note in talk.notes("code") for each in note.files] == ["b.py"]
+
+
+@pytest.mark.parametrize(
+    ("line", "output"),
+    [
+        ("sed -i 's/a/b/' x.py", "sed: can't read x.py: No such file or directory"),
+        ("cd src && echo x > conf/y.txt", "bash: conf/y.txt: No such file or directory"),
+        ("cat > no/y.py <<'E'\ny = 1\nE", "bash: no/y.py: No such file or directory"),
+        ("make && echo ok > stamp.txt", "make: *** [all] Error 1"),
+        ("npm test | tee out.log", "1 failing\nnpm ERR! Test failed."),
+    ],
+)
+def test_a_line_that_failed_has_changed_no_file(line, output):
+    assert Talk().run(line, output, is_error=True).notes("code") == []
+
+
+def test_a_line_that_failed_behind_its_document_has_written_it():
+    line = "cat > t.py <<'E'\ndef t(): ...\nE\npython t.py"
+    talk = Talk().run(line, "NameError: name 'x' is not defined", is_error=True)
+    assert talk.text("code") == "Changed t.py: def t()"
 
 
 def test_a_failed_edit_changed_nothing():

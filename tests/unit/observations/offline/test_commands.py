@@ -94,6 +94,30 @@ def test_a_commit_keeps_its_subject_branch_and_hash():
     assert note.text == "Committed: feat: add JWT login [login 1a2b3c4]"
 
 
+REJECTED = "To github.com:a/b\n ! [rejected] main -> main\nerror: failed to push some refs"
+
+
+@pytest.mark.parametrize(
+    ("rest", "output", "text"),
+    [
+        ("git push 2>&1 | tail -3", REJECTED,
+         "git push failed: output said: `! [rejected] main -> main`"),
+        ("git push || true", REJECTED, "git push failed: output said: `! [rejected] main -> main`"),
+        ("npm test | tail -3", "Tests: 1 failed, 3 total",
+         "npm test failed: Tests: 1 failed, 3 total"),
+    ],
+)  # fmt: skip
+def test_a_commit_does_not_speak_for_the_push_behind_it(rest, output, text):
+    made = "[main abc1234] fix: error: x\n 1 file changed\n"
+    talk = Talk().run(f"git commit -am 'fix: error: x' && {rest}", made + output)
+    note = only(talk.notes())
+    assert (note.category, note.text) == ("error", text)
+    assert note.details == ("Committed: fix: error: x [main abc1234]",)
+    note = only(talk.run(rest.partition(" |")[0], "done").notes())
+    assert (note.category, note.text[:6]) == ("fix", "Fixed:")
+    assert note.details == ("Committed: fix: error: x [main abc1234]",)
+
+
 def test_a_commit_message_given_as_a_here_document_is_read():
     command = "git commit -m \"$(cat <<'EOF'\nfeat: add export\n\nLonger words.\nEOF\n)\""
     assert only(Talk().run(command, "").notes()).text == "Committed: feat: add export"

@@ -147,3 +147,36 @@ def test_a_tool_is_of_one_kind_for_hooks_and_observations(name):
 
 def test_a_folder_that_is_listed_is_a_look():
     assert kind_of(ToolCall("list_directory", {"path": "src"}, seq=1, at=0)) == "look"
+
+
+@pytest.mark.parametrize("arguments", [{}, {"path": "src"}, "src", {"keyword": "x", "path": "src"}])
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("look", "cat listdir listdirectory listfiles ls LS list_directory ListDir notebookread "
+        "openfile read readfile readmanyfiles view viewfile"),
+        ("search", "codebasesearch filesearch find findfiles glob grep grepsearch search "
+        "searchfilecontent searchfiles search_files"),
+        ("change", "applydiff applypatch createfile deletefile edit editfile insert insertEdit "
+        "insert_edit multiedit notebookedit patch replace replaceinfile searchreplace strreplace "
+        "strreplacebasededittool strreplaceeditor write writefile writetofile"),
+        ("command", "bash cmd exec execcommand executecommand localshell powershell runcommand "
+        "runinterminal runshellcommand runterminalcmd shell terminal"),
+        ("web", "browse browser fetch fetchurl googlesearch googlewebsearch openurl readurl "
+        "searchweb webfetch websearch"),
+        ("agent", "agent dispatchagent newtask runsubagent spawnagent subagent task"),
+        ("ask", "askfollowupquestion askuser askuserquestion question requestuserinput"),
+        ("plan", "exitplanmode presentplan updateplan"),
+        ("quiet", "attemptcompletion bashoutput killshell skill taskcreate taskoutput think "
+        "todowrite toolsearch wait writestdin"),
+    ],
+)  # fmt: skip
+def test_every_name_that_the_observer_knew_is_of_the_kind_it_was(kind, names, arguments):
+    calls = [ToolCall(name, arguments, seq=1, at=0) for name in names.split()]
+    assert [call.name for call in calls if kind_of(call) != kind] == []
+
+
+def test_a_tool_that_inserts_text_has_changed_the_file():
+    given = {"path": "/w/a.py", "insert_line": 3, "insert_text": "def f():\n    return 1\n"}
+    assert Talk(cwd="/w").call("insert", given, "ok").text() == "Changed a.py: def f()"
+    assert Talk().call("exec", "npm test", "5 passing").text() == "Ran npm test: 5 passing"

@@ -1,8 +1,11 @@
 -- Who may ask the servers of this store: named keys, codes that open a browser once, sessions of browsers. Hashes, and
--- no secret. They are of the whole store; the projects that a key is limited to are rows of their own.
+-- no secret. They are of the whole store; the projects that a key is limited to are rows of their own. What a key opened
+-- ends with it: key_hash is that of the named key (of a key, its own), or of the key that the server was given; it is
+-- empty where the server had a random one.
 CREATE TABLE access (
   hash       TEXT NOT NULL PRIMARY KEY,
   kind       TEXT NOT NULL CHECK (kind IN ('key', 'code', 'session')),
+  key_hash   TEXT NOT NULL,
   name       TEXT NOT NULL,
   may_write  BIGINT NOT NULL,
   is_person  BIGINT NOT NULL,
