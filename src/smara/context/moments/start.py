@@ -120,15 +120,24 @@ class RecentWork:
         )
         head = "This session so far"
         if not is_same_session:
-            ask, sessions = self.behavior.ask, self.behavior.sessions
-            # Of one that goes on it is not known yet.
-            for final in ask(sessions, " AND session_id = ? AND state = 'final'", (thread.id,)):
-                lines += map(one_line, final.evidence)
+            store = self.behavior
+            ended = (
+                " AND (session_id = ? OR last_event_at > ?) AND state IN ('ended', 'final')"
+                " ORDER BY session_id = ? DESC LIMIT ?"
+            )
+            values = (thread.id, thread.updated_at, thread.id, _THREADS_LOOKED_AT)
+            sessions = store.ask(store.sessions, ended, values)
+            lines += [
+                one_line(sentence)
+                for each in sessions
+                # Of one that goes on it is not known yet.
+                if (each.session_id, each.state) == (thread.id, "final")
+                for sentence in each.evidence
+            ]
             # A session of which only events are kept may have been here after it.
-            later = " AND state IN ('ended', 'final') AND last_event_at > ? LIMIT ?"
             is_last = thread is others[0] and all(
                 each.session_id.partition("/agent-")[0] in (*own, thread.id.partition("/agent-")[0])
-                for each in ask(sessions, later, (thread.updated_at, _THREADS_LOOKED_AT))
+                for each in sessions
             )
             head = f"{'The last' if is_last else 'An earlier'} session ({', '.join(facts)})"
         summary = " ".join(filter(None, lines))
