@@ -55,8 +55,7 @@ def find_language(text: str) -> str | None:
 def is_grammar(characters: str) -> bool:
     """Return True for Chinese or Japanese characters that carry no subject.
 
-    >>> [is_grammar(each) for each in ("ます", "什么", "消し", "日志", "の")]
-    [True, True, False, False, True]
+    >>> [is_grammar(each) for each in ("ます", "什么", "消し", "应用", "りん", "の")]
+    [True, True, False, False, False, True]
     """
-    is_hiragana = all("\u3041" <= each <= "\u309f" for each in characters)
-    return is_hiragana or function_words("zh").issuperset(characters)
+    return characters in function_words("ja") or characters in function_words("zh")

@@ -88,6 +88,7 @@ def pack(
         )
     is_found = bool(hits) or is_unasked or not nearest
     lines, hits = ([], hits) if is_found else ([NOTHING], nearest)
+    room = budget if is_found else min(budget, _MOST_NEAREST) - counter.count(NOTHING).tokens - 1
     distinct, repeated = _distinct(hit for hit in hits if not is_unasked or hit.is_trusted)
     worths = {hit.id: 1 / rank for rank, hit in enumerate(distinct, 2)}
     shown = {hit.id for hit in (*hits, *repeated)}
@@ -107,7 +108,7 @@ def pack(
             number >= len(distinct),
         )
         for number, hit in enumerate((*distinct, *beside))
-        for text in (_entry(hit, counter, int(budget * _LONGEST_ENTRY_SHARE)),)
+        for text in (_entry(hit, counter, int(room * _LONGEST_ENTRY_SHARE)),)
         for tokens, worth in ((counter.count(text).tokens + 1, worths[hit.id]),)
     ]
     heads = {
@@ -116,7 +117,6 @@ def pack(
         if hit.thread_id and hit.seq is not None
         for head in (_head(hit, distinct),)
     }
-    room = budget if is_found else min(budget, _MOST_NEAREST) - counter.count(NOTHING).tokens - 1
     chosen = _choose(
         entries,
         room,
@@ -138,7 +138,7 @@ def pack(
             for entry in group
             for seq in (entry.hit.seq,)
         ]
-    text = "\n".join(lines)
+    text = "\n".join(lines) if chosen else ""
     return PackedAnswer(
         text,
         counter.count(text).tokens,

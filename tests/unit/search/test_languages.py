@@ -46,6 +46,13 @@ def test_words_of_other_languages_in_english_are_kept(text):
     assert {"die", "pour", "le", "重跑"} & set(text.split()) <= words
 
 
+@pytest.mark.parametrize("text", ["りんごはどこにありますか", "应用的时间", "上下文对比"])
+def test_words_of_common_characters_are_looked_for(text):
+    telling = [term.text for term in analyze_query(text).telling]
+    assert telling[0] in (text[:2], "りん")
+    assert not {"ます", "的"} & set(telling)
+
+
 def test_japanese_endings_are_not_looked_for_and_a_question_of_them_alone_is():
     assert [term.text for term in analyze_query("ログを消しますか").telling] == [
         "ログ",

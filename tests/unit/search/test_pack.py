@@ -260,6 +260,9 @@ def test_what_is_nearest_is_packed_under_a_line_that_says_nothing_was_found():
     long = [said(seq, words(40, seq)) for seq in range(0, 90, 3)]
     assert 300 < pack([], COUNTER, 9_000, nearest=long).tokens <= 600
     assert pack([near], COUNTER, 1_000, nearest=long).hits == (near,)
+    endless = [said(1, words(900, 1))]
+    assert "word1x2" in pack([], COUNTER, 9_000, nearest=endless).text
+    assert pack([], COUNTER, 100, nearest=[hit(1, words(900, 1))]).text.count("\n") != 0
 
 
 def test_what_stands_around_a_hit_that_does_not_fit_is_left_out():

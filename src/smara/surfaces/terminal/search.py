@@ -130,8 +130,7 @@ def search_command(
             return _reply_threads(memory.search_threads(query, limit, role=role or None, **filters))
         answer = memory.search(
             query,
-            # A budget of tokens has room for more than a list.
-            max(limit, 30) if budget else limit,
+            limit,
             thread_id=thread_id,
             task_id=find_task_id(memory, task_id),
             neighbors=1,
