@@ -123,7 +123,7 @@ class RecentWork:
             store = self.behavior
             ended = (
                 " AND (session_id = ? OR last_event_at > ?) AND state IN ('ended', 'final')"
-                " ORDER BY session_id = ? DESC LIMIT ?"
+                " ORDER BY session_id = ? DESC, last_event_at DESC LIMIT ?"
             )
             values = (thread.id, thread.updated_at, thread.id, _THREADS_LOOKED_AT)
             sessions = store.ask(store.sessions, ended, values)
