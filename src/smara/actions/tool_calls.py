@@ -106,10 +106,14 @@ def files_written(line: str, cwd: str = "") -> dict[str, str]:
     """
     found: dict[str, str] = {}
     line = INNER_LINE.sub(r"\1\2", line)
-    texts = {str(each.start()): each["text"] for each in DOCUMENT.finditer(line) if each["end"]}
+    texts = {
+        str(each.start()): each["text"]
+        for each in DOCUMENT.finditer(line)
+        if each["text"] is not None
+    }
     # A document is no part of the commands: its place in the line stands for it.
     bare = DOCUMENT.sub(
-        lambda each: f"<<{each.start()}{each['rest']}" if each["end"] else each[0], line
+        lambda each: each[0] if each["text"] is None else f"<<{each.start()}{each['rest']}", line
     )
     folders = [cwd or "."]
     for programs in split_line(bare):
