@@ -50,7 +50,8 @@ INNER_LINE = regex(r"^\s*(?:\S*/)?(?:ba|z|da)?sh\s+-l?i?c\s+(?:'([^']*)'|\"([^\"
 # A here-document, or else what only looks like the mark of one: it stands in a quotation without an
 # inner command, or nothing follows, and then there is no text.
 DOCUMENT = regex(
-    r"'[^']*'|\"(?:[^\"\\$]|\\.|\$(?!\())*\"|(?<!\S)#[^\n]*|\\."
+    r"'[^']*'|\"[A-Za-z]:\\[^\"\n]*\"(?![^\s;&|)])|\"(?:[^\"\\$]|\\.|\$(?!\())*\""
+    r"|(?<!\S)#[^\n]*|\\."
     r"|(?<!<)<<-?[ \t]*\\?['\"]?(?P<end>[A-Za-z_][\w-]{0,39})['\"]?(?P<rest>[^\n]*)"
     r"(?:\n(?P<text>.*?)(?:^[ \t]*(?P=end)[ \t\r]*$|\Z)|\Z)",
     re.DOTALL | re.MULTILINE,

@@ -305,6 +305,7 @@ def test_a_document_is_the_text_of_the_program_that_is_fed_with_it():
         ('python -c "print(1 <<n)"\nnpm test', "test", []),
         ('echo "$a << b $"; npm test', "test", []),
         ("echo $((1 <<n)) && npm test", "test", []),
+        ('cd "C:\\a\\" && cat > b.py <<E\n"\nE\npytest -q', "test", ["C:/a/b.py"]),
         ("rg \"cout << total\" src\ncat > a.py <<'E'\nx = 1\nE\npytest -q", "test", ["a.py"]),
         ("cat > a.py <<'E'\r\nx = 1\r\nE\r\npytest -q\r\n", "test", ["a.py"]),
         (f"cat > a.py <<'E' && python a.py {'x' * 320}\ngit commit -m x\nE", "other", ["a.py"]),
