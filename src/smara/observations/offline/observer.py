@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 from smara.actions.commands import TELLING
+from smara.actions.failures import ends_of
 from smara.actions.models import Command
 from smara.actions.tool_calls import files_written
 from smara.actions.tool_output import REFUSAL
@@ -194,16 +195,22 @@ class AgentWork:
         run = read_run(call, self._scene.paths)
         if run is None:
             return
+        output = call.output or ""
+        said = ends_of(output).split("\n")
+        # What stands before the part that failed was done, unless the output says otherwise.
+        until = run.command.main.head if run.outcome == "failed" else ""
         self._change(
             [
                 FileChange(path, "Changed", lines_of(text))
-                for path, text in files_written(run.line[:READ_CHARACTERS]).items()
-                # A line that failed behind its here-document has written that all the same.
-                if run.outcome != "failed" or (text and run.weight)
+                for path, text in files_written(run.line[:READ_CHARACTERS], until=until).items()
+                if not any(
+                    CUES["nothing written"].search(line)
+                    or (path.rpartition("/")[2] in line and CUES["not written"].search(line))
+                    for line in said
+                )
             ],
             call,
         )
-        output = call.output or ""
         if begun := CUES["background run"].search(output[:400]) or CUES["background run"].search(
             output[-600:]
         ):
