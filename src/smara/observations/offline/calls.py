@@ -122,9 +122,14 @@ def read_run(call: ToolCall, paths: PathShortener, command: Command | None = Non
         line or command.text, call.output, is_error=call.is_error, code=code, command=command
     )
     committed = words if purpose == "commit" and COMMITTED.search(call.output) else ""
-    if outcome == "failed" and committed and (rest := beside_commit(command, line)) is not None:
-        # The commit was made, and speaks of itself alone: the rest of the line failed.
-        command, lines = rest, [each for each in lines if not COMMITTED.match(each)]
+    if outcome == "failed" and committed:
+        # The commit was made, and speaks of itself alone: what stands beside it failed.
+        last = command.parts[-1]
+        command = beside_commit(command, line) or replace(
+            command, parts=(last,), main=last, text=last.text
+        )
+        outcome = "ok" if command.purpose == "commit" else outcome
+        lines = [each for each in lines if not CUES["word of a commit"].search(each)]
     failure = failure_in(lines) if outcome != "ok" else None
     if outcome == "failed" and failure is None:
         failure = Failure(first_words(lines, 220))

@@ -215,7 +215,7 @@ class AgentWork:
             output[-600:]
         ):
             self._background[begun[1]] = run.command
-        elif run.weight >= TELLING:
+        elif run.weight >= TELLING or run.committed:
             self._settle(run)
         elif name := next((name for name in self._background if name in run.line), ""):
             self._background_output(call, name)
