@@ -361,9 +361,10 @@ class Looks:
             pieces.append(f"nothing found: {joined(misses, 200, ', ')}")
         if not pieces:
             return None
-        facts: dict[str, Any] = {}
-        if scene.mode == "explore":
-            facts = {"searchQueries": list(self.searches)[:20], "notFound": misses[:20]}
+        searched: dict[str, Any] = {
+            "searchQueries": list(self.searches)[:20],
+            "notFound": misses[:20],
+        }
         text = "; ".join(pieces)
         return scene.note(
             "medium" if is_focus else "low",
@@ -372,7 +373,7 @@ class Looks:
             self.calls,
             inputs=["tool"],
             files=list(self.files)[:40],
-            **facts,
+            **(searched if scene.mode == "explore" else {}),
         )
 
 
@@ -458,7 +459,6 @@ def plan_notes(scene: Scene, call: ToolCall) -> list[Note]:
     words = [*plan.items, *plan.prose]
     is_approved = "approved" in (call.output or "")[:200]
     label = "Plan approved by the user:" if is_approved else "Plan:"
-    steps = [*plan.prose[:2], *plan.items[1:]]
     return [
         scene.note(
             "high" if is_approved else "medium",
@@ -466,7 +466,7 @@ def plan_notes(scene: Scene, call: ToolCall) -> list[Note]:
             f"{label} {clip(title, 200)}",
             [call],
             inputs=["assistant", "user"] if is_approved else ["assistant"],
-            details=[clip(item, 140) for item in steps][:10],
+            details=[clip(item, 140) for item in (*plan.prose[:2], *plan.items[1:])][:10],
         )
         for title in words[:1]
     ]

@@ -244,8 +244,11 @@ class AgentWork:
         if not is_mended and not is_commit and run.weight:
             self._stretch.runs.append(run)
         if is_commit and run.outcome == "ok":
-            text = f"Committed: {run.words or run.shown}"
-            self.notes.append(self._scene.note("high", "completion", text, [run.call]))
+            self.notes.append(
+                self._scene.note(
+                    "high", "completion", f"Committed: {run.words or run.shown}", [run.call]
+                )
+            )
             self.end_stretch()
 
     def _mend(self, run: Run) -> bool:
@@ -318,14 +321,15 @@ class OfflineObserver:
             extracted, warnings = extract_offline(
                 request.messages, notes, request.extractors, timezone=request.timezone
             )
-        is_coding = request.flavor == "coding"
         return ObservationDraft(
             tuple(note for note in notes if not earlier.has(note)),
             current_task=task,
             suggested_response=suggested_response(task, notes)
             if request.wants_suggested_response
             else None,
-            thread_title=thread_title(exchanges, is_coding) if request.wants_title else None,
+            thread_title=thread_title(exchanges, request.flavor == "coding")
+            if request.wants_title
+            else None,
             extracted=extracted,
             warnings=tuple(warnings),
         )
@@ -368,8 +372,15 @@ def _notes_of(request: ObserveRequest, exchanges: Sequence[Exchange], folder: st
         if exchange.is_closed:
             work.end_stretch()
         if exchange.interruption is not None:
-            text, stop = "User interrupted the work", [exchange.interruption]
-            notes.append(scene.note("low", "note", text, stop, inputs=["user"]))
+            notes.append(
+                scene.note(
+                    "low",
+                    "note",
+                    "User interrupted the work",
+                    [exchange.interruption],
+                    inputs=["user"],
+                )
+            )
         question = last if last and last.text.rstrip().endswith(("?", "？")) else None
     work.finish()
     return notes + work.notes
