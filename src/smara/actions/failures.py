@@ -159,8 +159,8 @@ def has_red_tests(output: str) -> bool:
         if CUES["test summary"].match(bare)
     }
     # What follows the last summary may be the report of another program, in a form not known.
-    told = "\n".join([*sums.values(), *lines[max(sums, default=-1) + 1 :]])
-    return CUES["red tests"].search(told) is not None
+    telling = "\n".join([*sums.values(), *lines[max(sums, default=-1) + 1 :]])
+    return CUES["red tests"].search(telling) is not None
 
 
 def ends_of(text: str) -> str:

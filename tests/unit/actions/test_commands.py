@@ -331,8 +331,8 @@ def test_a_commit_with_the_mark_of_a_document_in_its_subject_keeps_it():
 @pytest.mark.parametrize(
     "piece",
     ["cat > ", "cat <<a ", "<<a\n", "sed -i ", "cd x;", "echo '", "echo 2>&1 ", "2>&1 ", "$(",
-     "`", '"<<', "$(a ", "((x ", "\\", "@'\n", "timeout -k ", "sudo -u ", '"a << b" ', '"$(', '"a $',
-     "<<a '", '<<a "', "<<a\r\n", "<<a x\n a", '\\"$(', "\r\n", '"C:\\', '"C:\\" '],
+     "`", '"<<', "$(a ", "((x ", "\\", "@'\n", "timeout -k ", "sudo -u ", '"a << b" ', '"$(',
+     '"a $', "<<a '", '<<a "', "<<a\r\n", "<<a x\n a", '\\"$(', "\r\n", '"C:\\', '"C:\\" '],
 )  # fmt: skip
 def test_a_line_that_repeats_itself_is_read_in_a_moment(piece):
     line = piece * (100_000 // len(piece))

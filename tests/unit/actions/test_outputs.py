@@ -318,10 +318,12 @@ REPORTS = [
 
 TWO_RUNS = [
     ("(pytest -q; pnpm -r test) 2>&1 | tail -30", "12 passed in 1.02s",
-     "packages/a test:       Tests  {} | 3 passed (4)\npackages/a test: Done", "1 failed", "0 failed"),
+     "packages/a test:       Tests  {} | 3 passed (4)\npackages/a test: Done",
+     "1 failed", "0 failed"),
     ("make test 2>&1 | tail", "ok  \texample.com/a\t0.003s", "[0] Tests: {}, 5 passed, 6 total",
      "1 failed", "0 failed"),
-    ("gotestsum ./... | tail", "ok  \tpkg\t0.1s", "DONE 5 tests, {} in 0.1s", "1 failure", "0 failures"),
+    ("gotestsum ./... | tail", "ok  \tpkg\t0.1s", "DONE 5 tests, {} in 0.1s",
+     "1 failure", "0 failures"),
     ("npx cypress run | tail -40", "  3 passing (2s)", "    {}  00:05  8  7  1",
      "✖  1 of 2 failed (50%)", "✔  All specs passed!"),
     ("npx jest | tail -3", "Tests:       5 passed, 5 total", "Jest: {}",

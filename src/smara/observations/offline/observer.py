@@ -196,7 +196,7 @@ class AgentWork:
         if run is None:
             return
         output = call.output or ""
-        said = ends_of(output).split("\n")
+        lines = ends_of(output).split("\n")
         # What stands before the part that failed was done, unless the output says otherwise.
         until = run.command.main.head if run.outcome == "failed" else ""
         self._change(
@@ -206,7 +206,7 @@ class AgentWork:
                 if not any(
                     CUES["nothing written"].search(line)
                     or (path.rpartition("/")[2] in line and CUES["not written"].search(line))
-                    for line in said
+                    for line in lines
                 )
             ],
             call,
