@@ -47,11 +47,13 @@ CUES, WORDS = read_cues(__file__, "cues.txt")
 CUES.update(read=regex(rf"^(?:{'|'.join(SHOW_PROGRAMS)}|sed\s+-n)\b"))
 
 INNER_LINE = regex(r"^\s*(?:\S*/)?(?:ba|z|da)?sh\s+-l?i?c\s+(?:'([^']*)'|\"([^\"]*)\")\s*$")
-# A here-document, or else what only looks like the mark of one.
+# A here-document, or else what only looks like the mark of one: it stands in a quotation without an
+# inner command, or nothing follows, and then there is no text.
 DOCUMENT = regex(
-    r"'[^']*'|\"(?:[^\"\\<]|\\.|<(?!<))*\"|(?<!\S)#[^\n]*|\\."
-    r"|(?<!<)<<-?[ \t]*\\?['\"]?(?P<end>[A-Za-z_][\w-]{0,39})['\"]?(?P<rest>[^\n]{0,300})"
-    r"(?:\n(?P<text>.*?)(?:^[ \t]*(?P=end)[ \t]*$|\Z)|\Z)",
+    r"'[^']*'|\"[A-Za-z]:\\[^\"\n]*\"(?![^\s;&|)])|\"(?:[^\"\\$]|\\.|\$(?!\())*\""
+    r"|(?<!\S)#[^\n]*|\\."
+    r"|(?<!<)<<-?[ \t]*\\?['\"]?(?P<end>[A-Za-z_][\w-]{0,39})['\"]?(?P<rest>[^\n]*)"
+    r"(?:\n(?P<text>.*?)(?:^[ \t]*(?P=end)[ \t\r]*$|\Z)|\Z)",
     re.DOTALL | re.MULTILINE,
 )
 _REDIRECT = regex(
@@ -175,7 +177,7 @@ def beside_commit(command: Command, line: str) -> Command | None:
 
 def _without_documents(line: str) -> str:
     """Remove the bodies of here-documents: text that is fed to a command."""
-    return DOCUMENT.sub(lambda each: each["rest"] if each["end"] else each[0], line)
+    return DOCUMENT.sub(lambda each: each[0] if each["text"] is None else each["rest"], line)
 
 
 def _read_part(programs: list[str], exported: list[str]) -> CommandPart | None:
@@ -403,7 +405,9 @@ def read_commit(line: str, output: str) -> CommitRun:
     CommitRun(branch='main', sha='1a2b3c4', subject='fix: it', message='fix: it\\n\\nwhy')
     """
     line = INNER_LINE.sub(r"\1\2", line[:_MOST_CHARACTERS])
-    documents = (each for each in DOCUMENT.finditer(line) if each["text"] and not each["rest"])
+    documents = (
+        each for each in DOCUMENT.finditer(line) if each["text"] and not each["rest"].strip()
+    )
     document = next(documents, None)
     message = (
         document["text"]

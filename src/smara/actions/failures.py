@@ -145,15 +145,22 @@ def _is_refusal(command: Command | None, line: str, output: str) -> bool:
 def has_red_tests(output: str) -> bool:
     """Return True if the report of a test run counts failures.
 
-    Where lines sum it up, titles and logs beside them count for nothing.
+    Where lines sum it up, titles and logs above the last of them count for nothing.
 
     >>> has_red_tests("shows 2 failed jobs\\n3 passed in 1s"), has_red_tests("shows 2 failed jobs")
     (False, True)
+    >>> has_red_tests("ok  example.com/a 0.1s\\nDONE 5 tests, 1 failure in 0.1s")
+    True
     """
-    report = _VARIES[0][0].sub("", output[-REPORT:])  # without colors
-    lines = (line.strip(" =\t\r") for line in report.split("\n"))
-    summaries = "\n".join(filter(CUES["test summary"].match, lines))
-    return CUES["red tests"].search(summaries or report) is not None
+    lines = _VARIES[0][0].sub("", output[-REPORT:]).split("\n")  # without colors
+    sums = {
+        at: bare
+        for at, bare in enumerate(line.strip(" =\t\r") for line in lines)
+        if CUES["test summary"].match(bare)
+    }
+    # What follows the last summary may be the report of another program, in a form not known.
+    telling = "\n".join([*sums.values(), *lines[max(sums, default=-1) + 1 :]])
+    return CUES["red tests"].search(telling) is not None
 
 
 def ends_of(text: str) -> str:

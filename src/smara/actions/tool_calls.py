@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import posixpath
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
-from smara.actions.commands import DOCUMENT, INNER_LINE, read_command
+from smara.actions.commands import DOCUMENT, INNER_LINE, head_of, read_command
 from smara.actions.models import Action, Command, Verb
 from smara.actions.paths import project_path, rooted
 from smara.core.events import HostEvent
@@ -98,21 +98,32 @@ def _shell(event: HostEvent, root: str) -> list[Action]:
     return found
 
 
-def files_written(line: str, cwd: str = "") -> dict[str, str]:
+def files_written(line: str, cwd: str = "", until: str = "") -> dict[str, str]:
     """Return the files that a line writes, with their text in it.
+
+    Args:
+        line: The command line.
+        cwd: The folder that it begins in.
+        until: The head of the command before which to stop.
 
     >>> files_written("cd web && sed -i s/a/b/ x.ts; cat <<'E' > y.md\\nhi\\nE")
     {'web/x.ts': '', 'web/y.md': 'hi\\n'}
     """
     found: dict[str, str] = {}
     line = INNER_LINE.sub(r"\1\2", line)
-    texts = {str(each.start()): each["text"] for each in DOCUMENT.finditer(line) if each["end"]}
+    texts = {
+        str(each.start()): each["text"]
+        for each in DOCUMENT.finditer(line)
+        if each["text"] is not None
+    }
     # A document is no part of the commands: its place in the line stands for it.
     bare = DOCUMENT.sub(
-        lambda each: f"<<{each.start()}{each['rest']}" if each["end"] else each[0], line
+        lambda each: each[0] if each["text"] is None else f"<<{each.start()}{each['rest']}", line
     )
     folders = [cwd or "."]
-    for programs in split_line(bare):
+    for programs in takewhile(
+        lambda programs: not until or until not in map(head_of, programs), split_line(bare)
+    ):
         text = ""
         for program in programs:
             inner = unwrap(_OPENING.sub("", program, count=1))[1]

@@ -38,9 +38,10 @@ _BEFORE_A_PROGRAM = regex(
 )
 """A variable that is set for a program, or what runs it."""
 # A quotation, an inner command, or a character that stands for itself; an open quotation goes on
-# to the end.
+# to the end. In a quoted path of Windows a backslash stands for itself.
 OPAQUE = (
-    r"\$'(?:[^'\\]|\\.)*(?:'|\Z)|'[^']*(?:'|\Z)|\"(?:[^\"\\]|\\.)*(?:\"|\Z)"
+    r"\$'(?:[^'\\]|\\.)*(?:'|\Z)|'[^']*(?:'|\Z)"
+    r"|\"[A-Za-z]:\\[^\"\n]*\"(?![^\s;&|)])|\"(?:[^\"\\]|\\.)*(?:\"|\Z)"
     r"|\$\((?:[^()]|\([^()]*\))*\)|`[^`\n]*`|\\."
 )
 _SEPARATORS = regex(

@@ -12,6 +12,7 @@ from smara.actions.commands import (
     is_same_aim,
     is_same_program,
     read_command,
+    read_commit,
 )
 from smara.actions.tool_calls import actions_of, files_written
 from smara.core.events import HostEvent
@@ -295,9 +296,43 @@ def test_a_document_is_the_text_of_the_program_that_is_fed_with_it():
 
 
 @pytest.mark.parametrize(
+    ("line", "purpose", "files"),
+    [
+        ('rg "cout << total" src && make test', "test", []),
+        ('grep -n "a << b" x.c; echo done > stamp.txt', "search", ["stamp.txt"]),
+        ('git commit -m "Support << x"\npytest -q', "commit", []),
+        ("git commit -m 'Support << x'\npytest -q", "commit", []),
+        ('python -c "print(1 <<n)"\nnpm test', "test", []),
+        ('echo "$a << b $"; npm test', "test", []),
+        ("echo $((1 <<n)) && npm test", "test", []),
+        ('cd "C:\\a\\" && cat > b.py <<E\n"\nE\npytest -q', "test", ["C:/a/b.py"]),
+        ("rg \"cout << total\" src\ncat > a.py <<'E'\nx = 1\nE\npytest -q", "test", ["a.py"]),
+        ("cat > a.py <<'E'\r\nx = 1\r\nE\r\npytest -q\r\n", "test", ["a.py"]),
+        (f"cat > a.py <<'E' && python a.py {'x' * 320}\ngit commit -m x\nE", "other", ["a.py"]),
+    ],
+)
+def test_only_a_mark_with_lines_behind_it_begins_a_document(line, purpose, files):
+    command = read_command(line)
+    assert command is not None
+    assert command.purpose == purpose
+    assert [*files_written(line)] == files
+
+
+def test_a_commit_with_the_mark_of_a_document_in_its_subject_keeps_it():
+    line = 'git commit -m "Support << x"\npytest -q'
+    command = read_command(line)
+    assert command is not None
+    assert command.text == "git commit && pytest -q"
+    assert read_commit(line, "[main 1a2b3c4] Support << x").message == "Support << x"
+    fed = "git commit -F - <<'E'\r\nfix: it\r\nE\r\n"
+    assert read_commit(fed, "[main 1a2b3c4] fix: it").message == "fix: it"
+
+
+@pytest.mark.parametrize(
     "piece",
     ["cat > ", "cat <<a ", "<<a\n", "sed -i ", "cd x;", "echo '", "echo 2>&1 ", "2>&1 ", "$(",
-     "`", '"<<', "$(a ", "((x ", "\\", "@'\n", "timeout -k ", "sudo -u "],
+     "`", '"<<', "$(a ", "((x ", "\\", "@'\n", "timeout -k ", "sudo -u ", '"a << b" ', '"$(',
+     '"a $', "<<a '", '<<a "', "<<a\r\n", "<<a x\n a", '\\"$(', "\r\n", '"C:\\', '"C:\\" '],
 )  # fmt: skip
 def test_a_line_that_repeats_itself_is_read_in_a_moment(piece):
     line = piece * (100_000 // len(piece))

@@ -316,6 +316,42 @@ REPORTS = [
 ]  # fmt: skip
 
 
+TWO_RUNS = [
+    ("(pytest -q; pnpm -r test) 2>&1 | tail -30", "12 passed in 1.02s",
+     "packages/a test:       Tests  {} | 3 passed (4)\npackages/a test: Done",
+     "1 failed", "0 failed"),
+    ("make test 2>&1 | tail", "ok  \texample.com/a\t0.003s", "[0] Tests: {}, 5 passed, 6 total",
+     "1 failed", "0 failed"),
+    ("gotestsum ./... | tail", "ok  \tpkg\t0.1s", "DONE 5 tests, {} in 0.1s",
+     "1 failure", "0 failures"),
+    ("npx cypress run | tail -40", "  3 passing (2s)", "    {}  00:05  8  7  1",
+     "✖  1 of 2 failed (50%)", "✔  All specs passed!"),
+    ("npx jest | tail -3", "Tests:       5 passed, 5 total", "Jest: {}",
+     "1 test suite failed to run", "done"),
+    ("npx ava | tail", "  3 tests passed", "  {}", "1 uncaught exception", "0 uncaught exceptions"),
+    ("npm test | tail", "12 passed in 1.02s", "{}", "# failed 1 test", "# failed 0 tests"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "other", "report", "red", "green"), TWO_RUNS)
+def test_a_green_summary_silences_no_report_of_another_run(line, other, report, red, green):
+    shown = f"{other}\n{report}"
+    assert read_outcome(line, shown.format(red)) == "failed"
+    assert are_tests_green(shown.format(red), failed=False, is_hidden=True) is False
+    assert are_tests_green(shown.format(green), failed=False, is_hidden=True) is True
+
+
+@pytest.mark.parametrize(
+    "red",
+    ["web: Tests:       1 failed, 5 passed, 6 total", "pkg test:unit: 1 failed, 3 passed in 1s",
+     "FAIL! -- 4 Passed | 1 Failed | 0 Pending | 0 Skipped", "[1] 1 failed, 3 passed in 1s"],
+)  # fmt: skip
+def test_a_later_green_summary_silences_no_red_one(red):
+    output = f"{red}\n3 failed logins\nok  \tx/y\t0.01s"
+    assert are_tests_green(output, failed=False, is_hidden=True) is False
+    assert are_tests_green(output.replace(red, ""), failed=False, is_hidden=True) is True
+
+
 @pytest.mark.parametrize(("line", "noise", "green", "red"), REPORTS)
 def test_a_title_or_a_log_line_that_counts_failures_makes_no_run_red(line, noise, green, red):
     for before in (noise, LOG + noise):

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smara.core.tool_triggers import program_triggers, runs, shown_files, starts, unwrap
+from smara.core.tool_triggers import (
+    program_triggers,
+    runs,
+    shown_files,
+    split_line,
+    starts,
+    unwrap,
+)
 
 
 @pytest.mark.parametrize(
@@ -82,3 +89,19 @@ def test_what_runs_nothing_else_stays(line):
 
 def test_a_trigger_is_no_option_and_no_number():
     assert program_triggers("-x; 12; make >& log; npm start & 7") == ["program:make", "program:npm"]
+
+
+@pytest.mark.parametrize(
+    ("line", "commands"),
+    [
+        ('cd "C:\\proj\\" ; pytest -q', [['cd "C:\\proj\\"'], ["pytest -q"]]),
+        (
+            'cd "D:\\my proj\\a\\" && ls "b; c" | cat',
+            [['cd "D:\\my proj\\a\\"'], ['ls "b; c"', "cat"]],
+        ),
+        ('(type "C:\\a\\")\nls', [['(type "C:\\a\\")'], ["ls"]]),
+        ('curl -d "a:\\"b; c\\"" x; ls', [['curl -d "a:\\"b; c\\"" x'], ["ls"]]),
+    ],
+)
+def test_a_folder_of_windows_that_ends_in_a_backslash_ends_its_quotation(line, commands):
+    assert split_line(line) == commands

@@ -122,9 +122,14 @@ def read_run(call: ToolCall, paths: PathShortener, command: Command | None = Non
         line or command.text, call.output, is_error=call.is_error, code=code, command=command
     )
     committed = words if purpose == "commit" and COMMITTED.search(call.output) else ""
-    if outcome == "failed" and committed and (rest := beside_commit(command, line)) is not None:
-        # The commit was made, and speaks of itself alone: the rest of the line failed.
-        command, lines = rest, [each for each in lines if not COMMITTED.match(each)]
+    if outcome == "failed" and committed:
+        # The commit was made, and speaks of itself alone: what stands beside it failed.
+        last = command.parts[-1]
+        command = beside_commit(command, line) or replace(
+            command, parts=(last,), main=last, text=last.text
+        )
+        outcome = "ok" if command.purpose == "commit" else outcome
+        lines = [each for each in lines if not CUES["word of a commit"].search(each)]
     failure = failure_in(lines) if outcome != "ok" else None
     if outcome == "failed" and failure is None:
         failure = Failure(first_words(lines, 220))
@@ -356,9 +361,10 @@ class Looks:
             pieces.append(f"nothing found: {joined(misses, 200, ', ')}")
         if not pieces:
             return None
-        facts: dict[str, Any] = {}
-        if scene.mode == "explore":
-            facts = {"searchQueries": list(self.searches)[:20], "notFound": misses[:20]}
+        searched: dict[str, Any] = {
+            "searchQueries": list(self.searches)[:20],
+            "notFound": misses[:20],
+        }
         text = "; ".join(pieces)
         return scene.note(
             "medium" if is_focus else "low",
@@ -367,7 +373,7 @@ class Looks:
             self.calls,
             inputs=["tool"],
             files=list(self.files)[:40],
-            **facts,
+            **(searched if scene.mode == "explore" else {}),
         )
 
 
@@ -453,7 +459,6 @@ def plan_notes(scene: Scene, call: ToolCall) -> list[Note]:
     words = [*plan.items, *plan.prose]
     is_approved = "approved" in (call.output or "")[:200]
     label = "Plan approved by the user:" if is_approved else "Plan:"
-    steps = [*plan.prose[:2], *plan.items[1:]]
     return [
         scene.note(
             "high" if is_approved else "medium",
@@ -461,7 +466,7 @@ def plan_notes(scene: Scene, call: ToolCall) -> list[Note]:
             f"{label} {clip(title, 200)}",
             [call],
             inputs=["assistant", "user"] if is_approved else ["assistant"],
-            details=[clip(item, 140) for item in steps][:10],
+            details=[clip(item, 140) for item in (*plan.prose[:2], *plan.items[1:])][:10],
         )
         for title in words[:1]
     ]

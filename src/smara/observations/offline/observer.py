@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 from smara.actions.commands import TELLING
+from smara.actions.failures import ends_of
 from smara.actions.models import Command
 from smara.actions.tool_calls import files_written
 from smara.actions.tool_output import REFUSAL
@@ -194,21 +195,27 @@ class AgentWork:
         run = read_run(call, self._scene.paths)
         if run is None:
             return
+        output = call.output or ""
+        lines = ends_of(output).split("\n")
+        # What stands before the part that failed was done, unless the output says otherwise.
+        until = run.command.main.head if run.outcome == "failed" else ""
         self._change(
             [
                 FileChange(path, "Changed", lines_of(text))
-                for path, text in files_written(run.line[:READ_CHARACTERS]).items()
-                # A line that failed behind its here-document has written that all the same.
-                if run.outcome != "failed" or (text and run.weight)
+                for path, text in files_written(run.line[:READ_CHARACTERS], until=until).items()
+                if not any(
+                    CUES["nothing written"].search(line)
+                    or (path.rpartition("/")[2] in line and CUES["not written"].search(line))
+                    for line in lines
+                )
             ],
             call,
         )
-        output = call.output or ""
         if begun := CUES["background run"].search(output[:400]) or CUES["background run"].search(
             output[-600:]
         ):
             self._background[begun[1]] = run.command
-        elif run.weight >= TELLING:
+        elif run.weight >= TELLING or run.committed:
             self._settle(run)
         elif name := next((name for name in self._background if name in run.line), ""):
             self._background_output(call, name)
@@ -237,8 +244,11 @@ class AgentWork:
         if not is_mended and not is_commit and run.weight:
             self._stretch.runs.append(run)
         if is_commit and run.outcome == "ok":
-            text = f"Committed: {run.words or run.shown}"
-            self.notes.append(self._scene.note("high", "completion", text, [run.call]))
+            self.notes.append(
+                self._scene.note(
+                    "high", "completion", f"Committed: {run.words or run.shown}", [run.call]
+                )
+            )
             self.end_stretch()
 
     def _mend(self, run: Run) -> bool:
@@ -311,14 +321,15 @@ class OfflineObserver:
             extracted, warnings = extract_offline(
                 request.messages, notes, request.extractors, timezone=request.timezone
             )
-        is_coding = request.flavor == "coding"
         return ObservationDraft(
             tuple(note for note in notes if not earlier.has(note)),
             current_task=task,
             suggested_response=suggested_response(task, notes)
             if request.wants_suggested_response
             else None,
-            thread_title=thread_title(exchanges, is_coding) if request.wants_title else None,
+            thread_title=thread_title(exchanges, request.flavor == "coding")
+            if request.wants_title
+            else None,
             extracted=extracted,
             warnings=tuple(warnings),
         )
@@ -361,8 +372,15 @@ def _notes_of(request: ObserveRequest, exchanges: Sequence[Exchange], folder: st
         if exchange.is_closed:
             work.end_stretch()
         if exchange.interruption is not None:
-            text, stop = "User interrupted the work", [exchange.interruption]
-            notes.append(scene.note("low", "note", text, stop, inputs=["user"]))
+            notes.append(
+                scene.note(
+                    "low",
+                    "note",
+                    "User interrupted the work",
+                    [exchange.interruption],
+                    inputs=["user"],
+                )
+            )
         question = last if last and last.text.rstrip().endswith(("?", "？")) else None
     work.finish()
     return notes + work.notes

@@ -236,6 +236,15 @@ def test_an_added_line_of_a_patch_is_no_heading():
         ("cat > no/y.py <<'E'\ny = 1\nE", "bash: no/y.py: No such file or directory"),
         ("make && echo ok > stamp.txt", "make: *** [all] Error 1"),
         ("npm test | tee out.log", "1 failing\nnpm ERR! Test failed."),
+        ("npm test; echo ok > stamp.txt; false", "1 failing\nnpm ERR! Test failed."),
+        ("sed -i 's/a/b/' x.py && pytest -q", "sed: can't read x.py: No such file or directory"),
+        ("sed -i 's/a/b' x.py && pytest -q", "sed: -e expression #1, char 5: unterminated `s'"),
+        ("echo x >> no/y.py && npm test", "bash: line 1: no/y.py: No such file or directory"),
+        (
+            "cat > no/y.py <<'E'\ny = 1\nE\npython no/y.py",
+            "bash: no/y.py: No such file or directory",
+        ),
+        ("echo x > y.txt; (npm test", "bash: -c: line 2: syntax error: unexpected end of file"),
     ],
 )
 def test_a_line_that_failed_has_changed_no_file(line, output):
@@ -246,6 +255,23 @@ def test_a_line_that_failed_behind_its_document_has_written_it():
     line = "cat > t.py <<'E'\ndef t(): ...\nE\npython t.py"
     talk = Talk().run(line, "NameError: name 'x' is not defined", is_error=True)
     assert talk.text("code") == "Changed t.py: def t()"
+
+
+@pytest.mark.parametrize(
+    ("line", "is_error"),
+    [
+        ("sed -i 's/a/b/' x.py && pytest -q", True),
+        ("cd /w && sed -i 's/a/b/' x.py; pytest -q 2>&1 | tail -3", False),
+        ("echo 'x = 1' >> x.py && timeout 60 npm test > /dev/null", True),
+        ("printf 'x' > x.py; CI=1 npm test && echo ok > stamp.txt", True),
+        ("sed -i 's/a/b/' x.py && git commit -am 'feat: x' && git push", True),
+    ],
+)
+def test_what_was_written_before_the_part_that_failed_is_told(line, is_error):
+    output = "FAILED t.py::test_x - assert 1 == 2\nx.py:3: AssertionError\n1 failed in 0.1s"
+    talk = Talk(cwd="/w").run(line, output, is_error=is_error)
+    assert [note.text for note in talk.notes("code")] == ["Changed x.py"]
+    assert [note.category for note in talk.notes()] == ["code", "error"]
 
 
 def test_a_failed_edit_changed_nothing():

@@ -118,6 +118,37 @@ def test_a_commit_does_not_speak_for_the_push_behind_it(rest, output, text):
     assert note.details == ("Committed: fix: error: x [main abc1234]",)
 
 
+STATISTICS = (
+    "[main abc1234] fix: x\n 5 files changed, 2 insertions(+)\n create mode 100644 error.py\n"
+    " delete mode 100644 fail.py\n rename {a => b}/error.py (90%)\n rewrite fail.py (70%)\n"
+    " mode change 100644 => 100755 failed.sh\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("rest", "said", "text"),
+    [
+        ("./deploy.sh", "Host unreachable", "./deploy.sh failed"),
+        ("git push && npm publish", "Everything is broken",
+         "git push && npm publish failed: output said: `Everything is broken`"),
+        ("make deploy", "", "make deploy failed"),
+        ("git log -3 | grep zzz", "", "git log -3 failed"),
+        ("ls nope", "ls: cannot access 'nope': No such file or directory",
+         "ls nope failed: output said: `ls: cannot access 'nope': No such file or directory`"),
+    ],
+)  # fmt: skip
+def test_a_commit_that_was_made_is_not_what_failed(rest, said, text):
+    for line in (f"git add -A && git commit -m 'fix: x' && {rest}", f"git commit -m x; {rest}"):
+        note = only(Talk().run(line, STATISTICS + said, is_error=True).notes())
+        assert (note.category, note.text) == ("error", text)
+        assert note.details == ("Committed: fix: x [main abc1234]",)
+
+
+def test_a_commit_with_nothing_to_blame_behind_it_was_made():
+    note = only(Talk().run("git commit -m 'fix: x' && cd nope", STATISTICS, is_error=True).notes())
+    assert (note.category, note.text) == ("completion", "Committed: fix: x [main abc1234]")
+
+
 def test_a_commit_message_given_as_a_here_document_is_read():
     command = "git commit -m \"$(cat <<'EOF'\nfeat: add export\n\nLonger words.\nEOF\n)\""
     assert only(Talk().run(command, "").notes()).text == "Committed: feat: add export"
