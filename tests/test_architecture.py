@@ -487,7 +487,7 @@ MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "surfaces/cli/commands/privacy": (1, 14, 147),
     "surfaces/cli/commands/serve": (1, 8, 64),
     "telemetry": (3, 10, 103),
-    "surfaces/http": (18, 307, 3_055),
+    "surfaces/http": (18, 307, 3_065),
     "surfaces/panel": (12, 107, 1_004),
     "surfaces/terminal": (16, 161, 2_074),
 }
