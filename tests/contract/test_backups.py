@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import smara
 from smara.errors import (
+    BusyError,
     CannotOpenError,
     ConflictError,
     CorruptError,
@@ -17,7 +19,9 @@ from smara.errors import (
     NotFoundError,
     SchemaTooNewError,
 )
+from smara.privacy import backup
 from smara.requests.models import Principal
+from smara.testing import FakeClock
 from tests.contract.both import EACH_DATABASE
 from tests.faults import recount
 
@@ -200,3 +204,40 @@ def test_a_backup_of_an_older_schema_is_restored_in_that_of_today(place, memory,
     memory.privacy.restore(tmp_path / "b")
     assert bystander.internals.requests.access.find(secret, "key", NOW) is not None
     assert contents(bystander) == ["The walrus sleeps."]
+
+
+@pytest.mark.usefixtures("only_sqlite", "in_a_hurry")
+@pytest.mark.parametrize("has_log", [True, False], ids=["log", "journal"])
+def test_a_key_that_is_revoked_during_a_restore_is_not_valid_again(tmp_path, monkeypatch, has_log):
+    """The store is locked from the copy of its keys until the restore has ended."""
+    monkeypatch.setattr("smara.database.sqlite.wal_is_safe", lambda version: has_log)
+    put_keys, at = backup.put_keys, {"embedder": "off", "project": "shop"}
+    memory = smara.open(tmp_path / "a.db", **at)
+    other = smara.open(tmp_path / "a.db", busy_timeout_seconds=0.01, **at)
+    secret = memory.internals.requests.access.add(Principal("ci"), NOW)
+    memory.messages.add(thread_id="t", role="user", content="kept")
+    memory.privacy.backup(tmp_path / "b")
+
+    def then_revoke(*given: Any) -> None:
+        put_keys(*given)
+        with pytest.raises(BusyError):
+            other.internals.requests.access.revoke("ci")
+
+    monkeypatch.setattr(backup, "put_keys", then_revoke)
+    memory.privacy.restore(tmp_path / "b")
+    with other:
+        other.internals.requests.access.revoke("ci")
+        assert other.internals.requests.access.find(secret, "key", NOW) is None
+        assert contents(other) == ["kept"]
+
+
+@pytest.mark.usefixtures("only_sqlite")
+def test_a_store_in_memory_is_restored_and_keeps_its_keys(memory, tmp_path):
+    memory.privacy.backup(tmp_path / "b")
+    with smara.open(":memory:", embedder="off", project="shop") as other:
+        secret = other.internals.requests.access.add(Principal("ci"), NOW)
+        database, clock = other.internals.database, FakeClock()
+        backup.replace(database, str(tmp_path / "b"), clock, None)
+        assert other.internals.requests.access.find(secret, "key", NOW) is not None
+        with database.read() as session:
+            assert session.one("SELECT count(*) FROM messages") == (1,)

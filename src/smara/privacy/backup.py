@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from tempfile import TemporaryDirectory
 from typing import cast
 from urllib.parse import quote
@@ -16,7 +16,7 @@ from urllib.parse import quote
 import apsw
 
 from smara.core.clock import Clock
-from smara.database.database import marks
+from smara.database.database import Session, marks
 from smara.database.migrate import HEAD, migrate, opened_by
 from smara.database.sqlite import (
     APPLICATION_ID,
@@ -111,20 +111,46 @@ def replace(database: SqliteDatabase, path: str, clock: Clock, saved: str | None
             migrate(prepared, clock)
             if saved is not None:
                 back_up(database, saved)
-            put_keys(database, prepared)
             database.close_idle()
-            with (
-                SqliteErrorTranslation(database.path),
-                _connection(prepared) as copy,
-                _connection(database) as target,
-            ):
-                _copy(copy, target)
+            with SqliteErrorTranslation(database.path):
+                _put_content(database, prepared)
             database.close_idle()
 
 
-def put_keys(database: SqliteDatabase, prepared: SqliteDatabase) -> None:
+def _put_content(database: SqliteDatabase, prepared: SqliteDatabase) -> None:
+    """Copy a prepared store into another, and leave that its keys."""
+    with ExitStack() as stack:
+        copy = stack.enter_context(_connection(prepared))
+        target = stack.enter_context(_connection(database))
+        if database.path == ":memory:":  # it has one connection, which no other thread gets now
+            put_keys(SqliteSession(target), prepared)
+            _copy(copy, target)
+            return
+        ours = stack.enter_context(_beside_writer(database))
+        backup = stack.enter_context(target.backup("main", copy, "main"))
+        # No page, but the lock of the store: a key that is revoked between the copy of the keys and
+        # that of the pages would be valid again.
+        backup.step(0)
+        put_keys(ours, prepared)
+        backup.step(-1)
+
+
+@contextmanager
+def _beside_writer(database: SqliteDatabase) -> Iterator[Session]:
+    """Open a store to be read while this process has it locked for its own write."""
+    if database.journal_mode == "wal":
+        with database.read() as session:
+            yield session
+        return
+    # Without a log a writer shuts all readers out; this one asks for no lock.
+    address = f"file:{quote(os.path.abspath(database.path))}?immutable=1"
+    with closing(apsw.Connection(address, flags=_READ_ONLY)) as connection:
+        yield SqliteSession(connection)
+
+
+def put_keys(ours: Session, prepared: SqliteDatabase) -> None:
     """Put a store's keys in the place of its backup's."""
-    with database.read() as ours, prepared.write() as theirs:
+    with prepared.write() as theirs:
         names = [column.name for column in prepared.tables(theirs)["access"]]
         columns = ", ".join(names)
         theirs.run("DELETE FROM access")
