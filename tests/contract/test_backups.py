@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import smara
+from smara.database.migrate import HEAD
 from smara.errors import (
     BusyError,
     CannotOpenError,
@@ -241,3 +242,24 @@ def test_a_store_in_memory_is_restored_and_keeps_its_keys(memory, tmp_path):
         assert other.internals.requests.access.find(secret, "key", NOW) is not None
         with database.read() as session:
             assert session.one("SELECT count(*) FROM messages") == (1,)
+
+
+@pytest.mark.usefixtures("only_sqlite")
+def test_a_newer_backup_with_another_column_for_keys_is_restored(place, memory, tmp_path):
+    import apsw
+
+    memory.privacy.backup(tmp_path / "b")
+    newer = apsw.Connection(str(tmp_path / "b"))
+    newer.execute("ALTER TABLE access ADD COLUMN seen_at INTEGER")
+    number = HEAD + 1
+    newer.execute(
+        "INSERT INTO migrations (number, name, applied_at, opened_by) VALUES (?, 'seen', 1, ?)",
+        (number, HEAD),
+    )
+    newer.pragma("user_version", number)
+    newer.close()
+    secret = memory.internals.requests.access.add(Principal("ci"), NOW)
+    memory.privacy.restore(tmp_path / "b")
+    again = place.open(embedder="off", project="shop")
+    assert again.internals.requests.access.find(secret, "key", NOW) is not None
+    assert contents(again) == ["The walrus sleeps."]

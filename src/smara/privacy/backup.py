@@ -151,7 +151,9 @@ def _beside_writer(database: SqliteDatabase) -> Iterator[Session]:
 def put_keys(ours: Session, prepared: SqliteDatabase) -> None:
     """Put a store's keys in the place of its backup's."""
     with prepared.write() as theirs:
-        names = [column.name for column in prepared.tables(theirs)["access"]]
+        # A newer Smara may have added columns to either.
+        own = {row[0] for row in ours.all("SELECT name FROM pragma_table_info('access')")}
+        names = [each.name for each in prepared.tables(theirs)["access"] if each.name in own]
         columns = ", ".join(names)
         theirs.run("DELETE FROM access")
         theirs.run_many(
