@@ -240,14 +240,14 @@ class Doorway:
         principal = await run_in_threadpool(find, secret)
         self._accepted.pop(hashed, None)
         self._rejected.pop(hashed, None)
-        known, most = (
+        judged, most = (
             (self._rejected, _MOST_REJECTED)
             if principal is None
             else (self._accepted, _MOST_ACCEPTED)
         )
-        while len(known) >= most:
-            known.popitem(last=False)
-        known[hashed] = self._monotonic() + _REJECTED_SECONDS
+        while len(judged) >= most:
+            judged.popitem(last=False)
+        judged[hashed] = self._monotonic() + _REJECTED_SECONDS
         return principal, True
 
     async def _turn(self, peer: str) -> None:
