@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import smara
+from smara.config import Settings
 from smara.database.migrate import HEAD
+from smara.doctor import Finding, examine
 from smara.errors import (
     BusyError,
     CannotOpenError,
@@ -230,6 +234,84 @@ def test_a_key_that_is_revoked_during_a_restore_is_not_valid_again(tmp_path, mon
         other.internals.requests.access.revoke("ci")
         assert other.internals.requests.access.find(secret, "key", NOW) is None
         assert contents(other) == ["kept"]
+
+
+KILLED = """
+import os, smara, sys
+from smara.privacy import backup
+backup.migrate = lambda *given: os._exit(9)
+smara.open(sys.argv[1], embedder="off", project="shop").privacy.restore(sys.argv[2])
+"""
+
+
+@pytest.fixture
+def killed(tmp_path):
+    """A store beside which a restore was killed."""
+    place = tmp_path / "a.db"
+    with smara.open(place, embedder="off", project="shop") as memory:
+        memory.messages.add(thread_id="t", role="user", content="The walrus sleeps in Aalborg.")
+        memory.privacy.backup(tmp_path / "b")
+    assert subprocess.run([sys.executable, "-c", KILLED, place, tmp_path / "b"]).returncode == 9
+    (tmp_path / "b").unlink()
+    (folder,) = tmp_path.glob("a.db.restore-*")
+    assert b"Aalborg" in (folder / "store.db").read_bytes()
+    return place
+
+
+@pytest.mark.usefixtures("only_sqlite")
+def test_an_erase_removes_what_a_killed_restore_left(tmp_path, killed):
+    with smara.open(killed, embedder="off", project="shop") as memory:
+        assert memory.privacy.erase(threads=["t"]).is_clean
+    assert not [each for each in tmp_path.rglob("*.db*") if b"Aalborg" in _bytes_of(each)]
+
+
+@pytest.mark.usefixtures("only_sqlite")
+def test_the_next_restore_removes_what_a_killed_one_left(tmp_path, killed):
+    with smara.open(killed, embedder="off", project="shop") as memory:
+        memory.privacy.backup(tmp_path / "c")
+        memory.privacy.restore(tmp_path / "c")
+    assert not list(tmp_path.glob("a.db.restore-*"))
+
+
+@pytest.mark.usefixtures("only_sqlite")
+def test_the_doctor_finds_and_removes_what_a_killed_restore_left(tmp_path, killed):
+    def finding(fix: bool) -> Finding:
+        settings = Settings(db=str(killed), project="shop", embedder="off")
+        return next(each for each in examine(settings, fix) if each.check == "erase")
+
+    assert "killed" in finding(fix=False).text
+    assert list(tmp_path.glob("a.db.restore-*"))
+    assert finding(fix=True).is_fixed
+    assert not list(tmp_path.glob("a.db.restore-*"))
+
+
+@pytest.mark.usefixtures("only_sqlite")
+def test_an_erase_during_a_restore_leaves_its_copy_and_does_not_call_itself_clean(
+    tmp_path, monkeypatch
+):
+    memory, other = (smara.open(tmp_path / "a.db", embedder="off", project="shop") for _ in "ab")
+    memory.messages.add(thread_id="t", role="user", content="The walrus sleeps in Aalborg.")
+    memory.privacy.backup(tmp_path / "b")
+    migrate, receipts = backup.migrate, []
+
+    def erase_first(*given: Any) -> None:
+        receipts.append(other.privacy.erase(threads=["t"]))
+        assert other.privacy.problems() == [
+            "The rows of 1 erases are gone, but not yet their bytes."
+        ]
+        assert not other.privacy.finish_erase()
+        migrate(*given)
+
+    monkeypatch.setattr(backup, "migrate", erase_first)
+    memory.privacy.restore(tmp_path / "b")
+    (receipt,) = receipts
+    assert [Path(each).name.startswith("a.db.restore-") for each in receipt.traces] == [True]
+    assert not list(tmp_path.glob("a.db.restore-*"))
+    other.close()
+
+
+def _bytes_of(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""
 
 
 @pytest.mark.usefixtures("only_sqlite")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from tempfile import TemporaryDirectory
 from typing import cast
 from urllib.parse import quote
 
@@ -25,6 +24,7 @@ from smara.database.sqlite import (
     SqliteSession,
 )
 from smara.errors import CannotOpenError, ConflictError, CorruptError, SchemaTooNewError
+from smara.privacy.restore_folder import restore_folder
 from smara.privacy.rows import record_counts
 
 _READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
@@ -99,10 +99,8 @@ def replace(database: SqliteDatabase, path: str, clock: Clock, saved: str | None
                 f"{path} is a backup of another store. Restore it to a place of its own: `smara"
                 " restore FILE --db NEW`."
             )
-        folder = None if database.path == ":memory:" else os.path.dirname(database.path) or "."
-        name = f"{os.path.basename(database.path)}.restore-"
         with (
-            TemporaryDirectory(prefix=name, dir=folder) as beside,
+            restore_folder(database) as beside,
             closing(SqliteDatabase(os.path.join(beside, "store.db"))) as prepared,
         ):
             with _connection(prepared) as copy:
@@ -127,12 +125,12 @@ def _put_content(database: SqliteDatabase, prepared: SqliteDatabase) -> None:
             _copy(copy, target)
             return
         ours = stack.enter_context(_beside_writer(database))
-        backup = stack.enter_context(target.backup("main", copy, "main"))
-        # No page, but the lock of the store: a key that is revoked between the copy of the keys and
-        # that of the pages would be valid again.
-        backup.step(0)
-        put_keys(ours, prepared)
-        backup.step(-1)
+        with target.backup("main", copy, "main") as backup:
+            # No page, but the lock of the store: a key that is revoked between the copy of the keys
+            # and that of the pages would be valid again.
+            backup.step(0)
+            put_keys(ours, prepared)
+            backup.step(-1)
 
 
 @contextmanager
