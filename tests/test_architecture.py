@@ -474,7 +474,7 @@ MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "jobs": (2, 16, 136),
     "meaning/arithmetic": (1, 8, 81),
     "fleet": (5, 46, 517),
-    "privacy": (36, 533, 5_938),
+    "privacy": (37, 541, 6_024),
     "prompt": (7, 55, 667),
     "requests": (4, 20, 170),
     "search/amend": (1, 10, 131),
@@ -487,7 +487,7 @@ MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "surfaces/cli/commands/privacy": (1, 14, 147),
     "surfaces/cli/commands/serve": (1, 8, 64),
     "telemetry": (3, 10, 103),
-    "surfaces/http": (18, 307, 3_055),
+    "surfaces/http": (18, 307, 3_065),
     "surfaces/panel": (12, 107, 1_004),
     "surfaces/terminal": (16, 161, 2_074),
 }

@@ -325,12 +325,12 @@ def _erase_finding(memory: Memory, fix: bool) -> Finding | None:
     if not problems:
         return None
     if fix and memory.privacy.finish_erase():
-        return Finding("erase", "ok", f"{problems[0]} The file was written again.", is_fixed=True)
+        return Finding("erase", "ok", f"{' '.join(problems)} They are gone now.", is_fixed=True)
     return Finding(
         "erase",
         "warning",
-        problems[0],
-        advice="`smara doctor --fix` writes the file again; end other processes first.",
+        " ".join(problems),
+        advice="`smara doctor --fix` removes them; end other processes first.",
     )
 
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import smara
+from smara.config import Settings
+from smara.database.migrate import HEAD
+from smara.doctor import Finding, examine
 from smara.errors import (
+    BusyError,
     CannotOpenError,
     ConflictError,
     CorruptError,
@@ -17,7 +24,9 @@ from smara.errors import (
     NotFoundError,
     SchemaTooNewError,
 )
+from smara.privacy import backup
 from smara.requests.models import Principal
+from smara.testing import FakeClock
 from tests.contract.both import EACH_DATABASE
 from tests.faults import recount
 
@@ -200,3 +209,139 @@ def test_a_backup_of_an_older_schema_is_restored_in_that_of_today(place, memory,
     memory.privacy.restore(tmp_path / "b")
     assert bystander.internals.requests.access.find(secret, "key", NOW) is not None
     assert contents(bystander) == ["The walrus sleeps."]
+
+
+@pytest.mark.usefixtures("only_sqlite", "in_a_hurry")
+@pytest.mark.parametrize("has_log", [True, False], ids=["log", "journal"])
+def test_a_key_that_is_revoked_during_a_restore_is_not_valid_again(tmp_path, monkeypatch, has_log):
+    """The store is locked from the copy of its keys until the restore has ended."""
+    monkeypatch.setattr("smara.database.sqlite.wal_is_safe", lambda version: has_log)
+    put_keys, at = backup.put_keys, {"embedder": "off", "project": "shop"}
+    memory = smara.open(tmp_path / "a.db", **at)
+    other = smara.open(tmp_path / "a.db", busy_timeout_seconds=0.01, **at)
+    secret = memory.internals.requests.access.add(Principal("ci"), NOW)
+    memory.messages.add(thread_id="t", role="user", content="kept")
+    memory.privacy.backup(tmp_path / "b")
+
+    def then_revoke(*given: Any) -> None:
+        put_keys(*given)
+        with pytest.raises(BusyError):
+            other.internals.requests.access.revoke("ci")
+
+    monkeypatch.setattr(backup, "put_keys", then_revoke)
+    memory.privacy.restore(tmp_path / "b")
+    with other:
+        other.internals.requests.access.revoke("ci")
+        assert other.internals.requests.access.find(secret, "key", NOW) is None
+        assert contents(other) == ["kept"]
+
+
+KILLED = """
+import os, smara, sys
+from smara.privacy import backup
+backup.migrate = lambda *given: os._exit(9)
+smara.open(sys.argv[1], embedder="off", project="shop").privacy.restore(sys.argv[2])
+"""
+
+
+@pytest.fixture
+def killed(tmp_path):
+    """A store beside which a restore was killed."""
+    place = tmp_path / "a.db"
+    with smara.open(place, embedder="off", project="shop") as memory:
+        memory.messages.add(thread_id="t", role="user", content="The walrus sleeps in Aalborg.")
+        memory.privacy.backup(tmp_path / "b")
+    assert subprocess.run([sys.executable, "-c", KILLED, place, tmp_path / "b"]).returncode == 9
+    (tmp_path / "b").unlink()
+    (folder,) = tmp_path.glob("a.db.restore-*")
+    assert b"Aalborg" in (folder / "store.db").read_bytes()
+    return place
+
+
+@pytest.mark.usefixtures("only_sqlite")
+def test_an_erase_removes_what_a_killed_restore_left(tmp_path, killed):
+    with smara.open(killed, embedder="off", project="shop") as memory:
+        assert memory.privacy.erase(threads=["t"]).is_clean
+    assert not [each for each in tmp_path.rglob("*.db*") if b"Aalborg" in _bytes_of(each)]
+
+
+@pytest.mark.usefixtures("only_sqlite")
+def test_the_next_restore_removes_what_a_killed_one_left(tmp_path, killed):
+    with smara.open(killed, embedder="off", project="shop") as memory:
+        memory.privacy.backup(tmp_path / "c")
+        memory.privacy.restore(tmp_path / "c")
+    assert not list(tmp_path.glob("a.db.restore-*"))
+
+
+@pytest.mark.usefixtures("only_sqlite")
+def test_the_doctor_finds_and_removes_what_a_killed_restore_left(tmp_path, killed):
+    def finding(fix: bool) -> Finding:
+        settings = Settings(db=str(killed), project="shop", embedder="off")
+        return next(each for each in examine(settings, fix) if each.check == "erase")
+
+    assert "killed" in finding(fix=False).text
+    assert list(tmp_path.glob("a.db.restore-*"))
+    assert finding(fix=True).is_fixed
+    assert not list(tmp_path.glob("a.db.restore-*"))
+
+
+@pytest.mark.usefixtures("only_sqlite")
+def test_an_erase_during_a_restore_leaves_its_copy_and_does_not_call_itself_clean(
+    tmp_path, monkeypatch
+):
+    memory, other = (smara.open(tmp_path / "a.db", embedder="off", project="shop") for _ in "ab")
+    memory.messages.add(thread_id="t", role="user", content="The walrus sleeps in Aalborg.")
+    memory.privacy.backup(tmp_path / "b")
+    migrate, receipts = backup.migrate, []
+
+    def erase_first(*given: Any) -> None:
+        receipts.append(other.privacy.erase(threads=["t"]))
+        assert other.privacy.problems() == [
+            "The rows of 1 erases are gone, but not yet their bytes."
+        ]
+        assert not other.privacy.finish_erase()
+        migrate(*given)
+
+    monkeypatch.setattr(backup, "migrate", erase_first)
+    memory.privacy.restore(tmp_path / "b")
+    (receipt,) = receipts
+    assert [Path(each).name.startswith("a.db.restore-") for each in receipt.traces] == [True]
+    assert not list(tmp_path.glob("a.db.restore-*"))
+    other.close()
+
+
+def _bytes_of(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""
+
+
+@pytest.mark.usefixtures("only_sqlite")
+def test_a_store_in_memory_is_restored_and_keeps_its_keys(memory, tmp_path):
+    memory.privacy.backup(tmp_path / "b")
+    with smara.open(":memory:", embedder="off", project="shop") as other:
+        secret = other.internals.requests.access.add(Principal("ci"), NOW)
+        database, clock = other.internals.database, FakeClock()
+        backup.replace(database, str(tmp_path / "b"), clock, None)
+        assert other.internals.requests.access.find(secret, "key", NOW) is not None
+        with database.read() as session:
+            assert session.one("SELECT count(*) FROM messages") == (1,)
+
+
+@pytest.mark.usefixtures("only_sqlite")
+def test_a_newer_backup_with_another_column_for_keys_is_restored(place, memory, tmp_path):
+    import apsw
+
+    memory.privacy.backup(tmp_path / "b")
+    newer = apsw.Connection(str(tmp_path / "b"))
+    newer.execute("ALTER TABLE access ADD COLUMN seen_at INTEGER")
+    number = HEAD + 1
+    newer.execute(
+        "INSERT INTO migrations (number, name, applied_at, opened_by) VALUES (?, 'seen', 1, ?)",
+        (number, HEAD),
+    )
+    newer.pragma("user_version", number)
+    newer.close()
+    secret = memory.internals.requests.access.add(Principal("ci"), NOW)
+    memory.privacy.restore(tmp_path / "b")
+    again = place.open(embedder="off", project="shop")
+    assert again.internals.requests.access.find(secret, "key", NOW) is not None
+    assert contents(again) == ["The walrus sleeps."]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import signal
@@ -17,7 +18,8 @@ import pytest
 from smara.environment import serve_folder
 from smara.requests.access import Access
 from smara.requests.models import Principal
-from smara.surfaces.http.guard import Limits, Rate
+from smara.surfaces.http import address, guard
+from smara.surfaces.http.guard import Doorway, Limits, Rate
 from smara.surfaces.http.routes import ROUTES, Route
 from smara.testing import FakeClock
 from tests.surfaces.http_server import Site, http_site
@@ -447,7 +449,7 @@ def test_guessing_keys_is_slowed_down_and_hinders_nobody_else(store, tmp_path):
 
 
 def test_a_stranger_who_is_slowed_down_does_not_reach_the_store(store, tmp_path, monkeypatch):
-    """Who was let in before goes on; a new one waits until the stranger's time is over."""
+    """Who was let in before goes on; a new one waits until the stranger's turns are over."""
     looked_up = []
     find = Access.find
 
@@ -456,7 +458,8 @@ def test_a_stranger_who_is_slowed_down_does_not_reach_the_store(store, tmp_path,
         return find(access, secret, *given, **named)
 
     monkeypatch.setattr(Access, "find", count)
-    with http_site(store, tmp_path, Limits(failures_per_minute=5)) as site:
+    limits = Limits(failures_per_minute=5, lookups_per_second=0.1, lookup_burst=8)
+    with http_site(store, tmp_path, limits) as site:
         key, late, cookie = site.named_key("ann"), site.named_key("late"), site.cookie()
         name = cookie.partition("=")[0]
         for known in ({"key": key}, {"key": None, "Cookie": cookie}):
@@ -465,7 +468,7 @@ def test_a_stranger_who_is_slowed_down_does_not_reach_the_store(store, tmp_path,
         for number in range(20):
             site.ask("GET", "/tasks", key=f"{number:043}")
             site.ask("GET", "/tasks", key=None, Cookie=f"{name}={number:043}")
-        assert len(looked_up) == 5
+        assert len(looked_up) == 6  # of 8, two were for those who have a key
         for known in ({"key": key}, {"key": None, "Cookie": cookie}, {}):
             assert site.ask("GET", "/tasks", **known).status == 200
         reply = site.ask("GET", "/tasks", key=late)
@@ -473,6 +476,121 @@ def test_a_stranger_who_is_slowed_down_does_not_reach_the_store(store, tmp_path,
         with site.service.store.memory() as memory:
             memory.internals.requests.access.revoke("ann")
         assert [site.ask("GET", "/tasks", key=key).status for _ in range(2)] == [429, 429]
+
+
+def test_a_stale_key_or_cookie_locks_no_valid_one_out_of_its_address(store, tmp_path):
+    """Neither a key that was never used here, nor a browser that has just opened."""
+    with http_site(store, tmp_path, Limits(failures_per_minute=5)) as site:
+        name = site.cookie().partition("=")[0]
+        key = site.named_key("ci")
+        for _ in range(10):
+            site.ask("GET", "/tasks", key=None, Cookie=f"{name}={'S' * 43}")
+            site.ask("GET", "/tasks", key="K" * 43)
+        assert site.ask("GET", "/tasks", key=None, Cookie=f"{name}={'S' * 43}").status == 429
+        assert site.ask("GET", "/tasks", key=key).status == 200
+        assert site.ask("GET", "/tasks", key=None, Cookie=site.cookie()).status == 200
+
+
+class Keys:
+    """The keys that are valid, and which were looked up."""
+
+    def __init__(self, *valid: str) -> None:
+        self.valid = set(valid)
+        self.looked_up: list[str] = []
+
+    def by_own_key(self, secret: str) -> None:
+        return None
+
+    def by_key(self, secret: str) -> Principal | None:
+        self.looked_up.append(secret)
+        return Principal(secret) if secret in self.valid else None
+
+    by_session = by_key
+
+
+class Door:
+    """A doorway on a clock that is told, asked without a socket."""
+
+    def __init__(self, keys: Keys, limits: Limits | None = None) -> None:
+        self.clock = FakeClock()
+        self.state: dict[str, Any] = {}
+        site = address.Site("127.0.0.1")
+        self._doorway = Doorway(
+            self._answer, site, keys, cookie="c",  # type: ignore[arg-type]
+            limits=limits, monotonic=self.clock.monotonic,
+        )  # fmt: skip
+
+    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
+        self.state = scope["state"]
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def ask(self, key: str) -> int:
+        sent: list[Any] = []
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        headers = [(b"host", b"127.0.0.1"), (b"authorization", f"Bearer {key}".encode())]
+        scope = {
+            "type": "http", "path": "/tasks", "method": "GET", "scheme": "http",
+            "headers": headers, "client": ("127.0.0.1", 1), "query_string": b"",
+        }  # fmt: skip
+        await self._doorway(scope, None, send)  # type: ignore[arg-type]
+        return int(sent[0]["status"])
+
+
+def test_a_secret_that_was_rejected_is_looked_up_again_after_a_while():
+    """A key that is made later works."""
+
+    async def play() -> None:
+        keys = Keys()
+        door, key = Door(keys), "K" * 43
+        assert [await door.ask(key) for _ in range(5)] == [401] * 5
+        assert keys.looked_up == [key]
+        keys.valid.add(key)
+        assert await door.ask(key) == 401
+        door.clock.advance(11)
+        assert await door.ask(key) == 200
+        assert len(keys.looked_up) == 2
+
+    asyncio.run(play())
+
+
+def test_a_first_look_up_waits_for_its_turn_behind_guesses_and_guesses_are_bounded(monkeypatch):
+    monkeypatch.setattr(guard, "_TURN_SECONDS", 0.1)
+
+    async def play() -> None:
+        keys = Keys("V" * 43)
+        door = Door(keys, Limits(lookups_per_second=200, lookup_burst=10))
+        guesses = [door.ask(f"{number:043}") for number in range(20)]
+        *failed, valid = await asyncio.gather(*guesses, door.ask("V" * 43))
+        assert valid == 200
+        assert 200 not in failed
+        refused = [await door.ask(f"x{number:042}") for number in range(300)]
+        assert set(refused) == {429}
+        assert len(keys.looked_up) <= 10 + 0.1 * 200 + 1
+
+    asyncio.run(play())
+
+
+def test_the_stream_of_a_valid_key_outlives_guesses_and_ends_with_it(monkeypatch):
+    """Also if so many others came that the door has forgotten it."""
+    monkeypatch.setattr(guard, "_MOST_ACCEPTED", 1)
+
+    async def play() -> None:
+        own, other = "V" * 43, "W" * 43
+        keys = Keys(own, other)
+        door = Door(keys, Limits(failures_per_minute=5, lookups_per_second=0.1, lookup_burst=12))
+        assert await door.ask(own) == 200
+        is_known = door.state["is_known"]
+        assert await door.ask(other) == 200
+        assert {await door.ask(f"{number:043}") for number in range(20)} == {401, 429}
+        assert await is_known()
+        keys.valid.remove(own)
+        assert not await is_known()
+
+    asyncio.run(play())
 
 
 def test_requests_of_one_client_are_bounded():

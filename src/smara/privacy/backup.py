@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
-from tempfile import TemporaryDirectory
+from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import cast
 from urllib.parse import quote
 
 import apsw
 
 from smara.core.clock import Clock
-from smara.database.database import marks
+from smara.database.database import Session, marks
 from smara.database.migrate import HEAD, migrate, opened_by
 from smara.database.sqlite import (
     APPLICATION_ID,
@@ -25,6 +24,7 @@ from smara.database.sqlite import (
     SqliteSession,
 )
 from smara.errors import CannotOpenError, ConflictError, CorruptError, SchemaTooNewError
+from smara.privacy.restore_folder import restore_folder
 from smara.privacy.rows import record_counts
 
 _READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
@@ -99,10 +99,8 @@ def replace(database: SqliteDatabase, path: str, clock: Clock, saved: str | None
                 f"{path} is a backup of another store. Restore it to a place of its own: `smara"
                 " restore FILE --db NEW`."
             )
-        folder = None if database.path == ":memory:" else os.path.dirname(database.path) or "."
-        name = f"{os.path.basename(database.path)}.restore-"
         with (
-            TemporaryDirectory(prefix=name, dir=folder) as beside,
+            restore_folder(database) as beside,
             closing(SqliteDatabase(os.path.join(beside, "store.db"))) as prepared,
         ):
             with _connection(prepared) as copy:
@@ -111,21 +109,49 @@ def replace(database: SqliteDatabase, path: str, clock: Clock, saved: str | None
             migrate(prepared, clock)
             if saved is not None:
                 back_up(database, saved)
-            put_keys(database, prepared)
             database.close_idle()
-            with (
-                SqliteErrorTranslation(database.path),
-                _connection(prepared) as copy,
-                _connection(database) as target,
-            ):
-                _copy(copy, target)
+            with SqliteErrorTranslation(database.path):
+                _put_content(database, prepared)
             database.close_idle()
 
 
-def put_keys(database: SqliteDatabase, prepared: SqliteDatabase) -> None:
+def _put_content(database: SqliteDatabase, prepared: SqliteDatabase) -> None:
+    """Copy a prepared store into another, and leave that its keys."""
+    with ExitStack() as stack:
+        copy = stack.enter_context(_connection(prepared))
+        target = stack.enter_context(_connection(database))
+        if database.path == ":memory:":  # it has one connection, which no other thread gets now
+            put_keys(SqliteSession(target), prepared)
+            _copy(copy, target)
+            return
+        ours = stack.enter_context(_beside_writer(database))
+        with target.backup("main", copy, "main") as backup:
+            # No page, but the lock of the store: a key that is revoked between the copy of the keys
+            # and that of the pages would be valid again.
+            backup.step(0)
+            put_keys(ours, prepared)
+            backup.step(-1)
+
+
+@contextmanager
+def _beside_writer(database: SqliteDatabase) -> Iterator[Session]:
+    """Open a store to be read while this process has it locked for its own write."""
+    if database.journal_mode == "wal":
+        with database.read() as session:
+            yield session
+        return
+    # Without a log a writer shuts all readers out; this one asks for no lock.
+    address = f"file:{quote(os.path.abspath(database.path))}?immutable=1"
+    with closing(apsw.Connection(address, flags=_READ_ONLY)) as connection:
+        yield SqliteSession(connection)
+
+
+def put_keys(ours: Session, prepared: SqliteDatabase) -> None:
     """Put a store's keys in the place of its backup's."""
-    with database.read() as ours, prepared.write() as theirs:
-        names = [column.name for column in prepared.tables(theirs)["access"]]
+    with prepared.write() as theirs:
+        # A newer Smara may have added columns to either.
+        own = {row[0] for row in ours.all("SELECT name FROM pragma_table_info('access')")}
+        names = [each.name for each in prepared.tables(theirs)["access"] if each.name in own]
         columns = ", ".join(names)
         theirs.run("DELETE FROM access")
         theirs.run_many(

@@ -7,11 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
+from smara.core.clock import to_ms
 from smara.core.startup.record import asdict, dataclass, field
+from smara.errors import InvalidInputError
 from smara.privacy.tables import BY_NAME
 
 ExportFormat = Literal["zip", "json", "markdown", "claude-md", "agents-md"]
 FORMATS: tuple[ExportFormat, ...] = get_args(ExportFormat)
+_SHORTEST_TEXT = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +198,22 @@ class EraseTarget:
         return tuple(
             name for name in self.__slots__ if getattr(self, name) not in (None, (), False)
         )
+
+
+def erase_target(**given: Any) -> EraseTarget:
+    """Return what to erase, checked."""
+    since, until = (to_ms(given.pop(name), name) for name in ("since", "until"))
+    for name in ("messages", "threads", "memories", "tasks"):
+        given[name] = tuple(given[name])
+    target = EraseTarget(**given, since_ms=since, until_ms=until)
+    if not target.kinds:
+        raise InvalidInputError("Name what to erase: a thread, a message, a person …")
+    if target.text is not None and len(target.text.strip()) < _SHORTEST_TEXT:
+        raise InvalidInputError(
+            f"The text to erase has fewer than {_SHORTEST_TEXT} characters; it would be found"
+            " almost everywhere. Give a longer one."
+        )
+    return target
 
 
 @dataclass(frozen=True, slots=True)

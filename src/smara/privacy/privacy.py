@@ -44,10 +44,12 @@ from smara.privacy.models import (
     ForeignReport,
     MarkdownReport,
     RestoreReport,
+    erase_target,
 )
 from smara.privacy.pointers import adopt
 from smara.privacy.probe import clear_spool, find_traces, out_of_reach
 from smara.privacy.provenance import settle
+from smara.privacy.restore_folder import clear_restores, dead_restores
 from smara.privacy.rows import EVERYTHING, RowReader, Selection, record_counts
 from smara.privacy.tables import BY_NAME, RECORDS
 from smara.privacy.walk import Walk
@@ -64,24 +66,7 @@ _LOG = {
     "sqlite": "the write-ahead log, which another process reads",
     "postgres": "tables that another transaction holds",
 }
-_SHORTEST_TEXT = 4
 _UNFINISHED = "outcome IN ('removed', 'traces left')"
-
-
-def _target(**given: Any) -> EraseTarget:
-    """Return what to erase, checked."""
-    since, until = (to_ms(given.pop(name), name) for name in ("since", "until"))
-    for name in ("messages", "threads", "memories", "tasks"):
-        given[name] = tuple(given[name])
-    target = EraseTarget(**given, since_ms=since, until_ms=until)
-    if not target.kinds:
-        raise InvalidInputError("Name what to erase: a thread, a message, a person …")
-    if target.text is not None and len(target.text.strip()) < _SHORTEST_TEXT:
-        raise InvalidInputError(
-            f"The text to erase has fewer than {_SHORTEST_TEXT} characters; it would be found"
-            " almost everywhere. Give a longer one."
-        )
-    return target
 
 
 class Privacy:
@@ -409,7 +394,7 @@ class Privacy:
             InvalidInputError: If nothing is named.
             SchemaTooNewError: If the store has tables of a newer Smara; nothing is removed.
         """
-        target = _target(
+        target = erase_target(
             messages=messages, threads=threads, memories=memories, tasks=tasks, person=person,
             path=path, text=text, since=since, until=until, is_project=is_project,
             is_everything=is_everything,
@@ -470,7 +455,7 @@ class Privacy:
             NotFoundError: If a thing that was named is not there.
             InvalidInputError: If nothing is named.
         """
-        target = _target(
+        target = erase_target(
             messages=messages, threads=threads, memories=memories, tasks=tasks, person=person,
             path=path, text=text, since=since, until=until, is_project=is_project,
             is_everything=is_everything,
@@ -483,10 +468,17 @@ class Privacy:
         """Return the erases whose bytes are left, for the doctor."""
         with self._database.read() as session:
             count = number(session, f"SELECT count(*) FROM erasures WHERE {_UNFINISHED}")
-        return [f"The rows of {count} erases are gone, but not yet their bytes."] if count else []
+        found = [f"The rows of {count} erases are gone, but not yet their bytes."] if count else []
+        killed = "A restore that was killed left a copy of the store"
+        found += [f"{killed}: {each}." for each in dead_restores(self._database)]
+        return found
 
     def finish_erase(self) -> bool:
-        """Rewrite files of unfinished erases; return False if a reader interferes."""
+        """Rewrite files of unfinished erases; return False if a process interferes.
+
+        Copies that killed restores left beside the store are removed.
+        """
+        copies = clear_restores(self._database)
         with self._database.read() as session:
             require_known_tables(self._database, session)
             left = session.all(f"SELECT id, counts FROM erasures WHERE {_UNFINISHED}")
@@ -499,7 +491,7 @@ class Privacy:
             self._index.rewrite(projects, is_made_again=True)
         except BusyError:
             return False
-        is_done = self._database.shrink_log()
+        is_done = self._database.shrink_log() and not copies
         if is_done:
             with self._database.write() as session:
                 session.run_many(
@@ -601,10 +593,11 @@ class Privacy:
                 is_shrunk = False
             traces = find_traces(self._database, samples, projects)
             if not is_shrunk:
-                return list(dict.fromkeys([*traces, _LOG[self._database.kind]]))
-            if not traces:
+                traces.append(_LOG[self._database.kind])
+            if not is_shrunk or not traces:
                 break
-        return traces
+        # The copy of a restore that is under way holds what it held when that began.
+        return list(dict.fromkeys([*traces, *clear_restores(self._database)]))
 
     def _write(self, path: str, scopes: Sequence[Scope], selection: Selection) -> ExportReport:
         from importlib.metadata import version

@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from smara.core import log
 from smara.core.startup.record import dataclass
 from smara.errors import SmaraError
-from smara.requests.models import Principal, hash_of
+from smara.requests.models import SECRET_LENGTH, Principal, hash_of
 from smara.surfaces.http.address import Site, is_same_origin
 from smara.surfaces.http.keys import Doorkeeper
 from smara.surfaces.http.problem import MEDIA_TYPE, Refusal, problem_of
@@ -51,6 +51,10 @@ SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
 _NO_STORE = (b"cache-control", b"no-store")
 _MOST_PEERS = 4_096
 _MOST_ACCEPTED = 1_024
+_MOST_REJECTED = 4_096
+_REJECTED_SECONDS = 10.0
+_TURN_SECONDS = 2.0
+"""How long the first look-up of a secret may wait for its turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,9 @@ class Limits:
     requests_per_second: float = 200.0
     burst: int = 600
     failures_per_minute: int = 20
+    lookups_per_second: float = 50.0
+    """How often the store is asked for secrets of one address that were not let in before."""
+    lookup_burst: int = 200
     send_seconds: float = 30.0
     """How long a client may take to read a piece of an answer."""
 
@@ -72,24 +79,22 @@ class Rate:
         self._per_second, self._burst, self._monotonic = per_second, burst, monotonic
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def take(self, client: str, cost: float = 1.0) -> float:
-        """Take from a client's bucket; return the seconds to wait."""
-        left, now = self._left(client)
-        self._buckets.pop(client, None)
+    def take(self, client: str, patience: float = 0.0) -> float:
+        """Take one from a client's bucket; return the seconds to wait.
+
+        Args:
+            client: The client.
+            patience: The seconds that it waits: the next one is its own then. With more to wait,
+                nothing is taken.
+        """
+        now, full = self._monotonic(), float(self._burst)
+        left, at = self._buckets.pop(client, (full, now))
         while len(self._buckets) >= _MOST_PEERS:
             self._buckets.popitem(last=False)
-        is_enough = left >= cost
-        self._buckets[client] = (left - cost if is_enough else left, now)
-        return 0.0 if is_enough else (cost - left) / self._per_second
-
-    def look(self, client: str) -> float:
-        """Return the seconds to wait, and take nothing."""
-        return max(0.0, (1.0 - self._left(client)[0]) / self._per_second)
-
-    def _left(self, client: str) -> tuple[float, float]:
-        now, full = self._monotonic(), float(self._burst)
-        left, at = self._buckets.get(client, (full, now))
-        return min(full, left + (now - at) * self._per_second), now
+        left = min(full, left + (now - at) * self._per_second)
+        seconds = max(0.0, (1.0 - left) / self._per_second)
+        self._buckets[client] = (left - 1.0 if seconds <= patience else left, now)
+        return seconds
 
 
 class Headers:
@@ -132,7 +137,10 @@ class Doorway:
         self._rate = Rate(self._limits.requests_per_second, self._limits.burst, clock)
         failures = self._limits.failures_per_minute
         self._failures = Rate(failures / 60, failures, clock)
-        self._accepted: OrderedDict[str, None] = OrderedDict()
+        self._lookups = Rate(self._limits.lookups_per_second, self._limits.lookup_burst, clock)
+        self._monotonic = clock
+        self._accepted: OrderedDict[str, float] = OrderedDict()
+        self._rejected: OrderedDict[str, float] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -146,7 +154,7 @@ class Doorway:
             headers = Headers(scope)
             self._check_request(scope, headers)
             principal = await self._identify(scope, headers)
-            is_known = partial(self._is_known, scope, headers)
+            is_known = partial(self._is_known, headers)
             scope["state"] = {
                 **scope.get("state", {}), "principal": principal, "is_known": is_known
             }  # fmt: skip
@@ -179,7 +187,7 @@ class Doorway:
         if scope["path"] in OPEN_PATHS:
             self._wait(self._rate.take(f"open {peer}"))
             return None
-        principal, is_given = await self._principal(scope, headers)
+        principal, is_given = await self._principal(headers, peer)
         if principal is None:
             # One who only guesses is slowed down; one who has a key is not hindered by that.
             if is_given:
@@ -197,38 +205,58 @@ class Doorway:
         self._wait(self._rate.take(f"{principal.name} {peer}"))
         return principal
 
-    async def _is_known(self, scope: Scope, headers: Headers) -> bool:
+    async def _is_known(self, headers: Headers) -> bool:
         """Look again who sent a request whose answer takes long."""
-        try:
-            return (await self._principal(scope, headers))[0] is not None
-        except Refusal:
-            return False
+        # It had a key when it began: it is not one of those that only guess.
+        return (await self._principal(headers))[0] is not None
 
-    async def _principal(self, scope: Scope, headers: Headers) -> tuple[Principal | None, bool]:
-        """Return the holder of a key or a session; a peer that only guesses is not looked up."""
+    async def _principal(
+        self, headers: Headers, peer: str | None = None
+    ) -> tuple[Principal | None, bool]:
+        """Return the holder of a key or a session, and if one was sent.
+
+        Args:
+            headers: Those of the request.
+            peer: The address whose first look-ups are bounded.
+        """
         if headers.all(b"authorization"):
             kind, _, secret = headers.one(b"authorization").partition(" ")
             if kind.lower() not in ("bearer", "token"):
                 return None, True
             if own := self._doorkeeper.by_own_key(secret := secret.strip()):
                 return own, True
-            find = self._doorkeeper.by_key
+            find, hashed = self._doorkeeper.by_key, f"key {hash_of(secret)}"
         else:
             secret = session_of(headers, self._cookie)
             if not secret:
                 return None, False
-            find = self._doorkeeper.by_session
-        hashed = hash_of(secret)
-        # Who was let in before is not hindered by a neighbor at the same address, such as a proxy.
-        if hashed not in self._accepted:
-            self._wait(self._failures.look(_peer_of(scope)))
+            find, hashed = self._doorkeeper.by_session, f"session {hash_of(secret)}"
+        # A browser whose session has ended asks on and on: that is no look-up, and hinders no
+        # neighbor at the same address, such as a proxy.
+        if len(secret) != SECRET_LENGTH or self._rejected.get(hashed, 0.0) > self._monotonic():
+            return None, True
+        if peer is not None and hashed not in self._accepted:
+            await self._turn(peer)
         principal = await run_in_threadpool(find, secret)
         self._accepted.pop(hashed, None)
-        if principal is not None:
-            while len(self._accepted) >= _MOST_ACCEPTED:
-                self._accepted.popitem(last=False)
-            self._accepted[hashed] = None
+        self._rejected.pop(hashed, None)
+        judged, most = (
+            (self._rejected, _MOST_REJECTED)
+            if principal is None
+            else (self._accepted, _MOST_ACCEPTED)
+        )
+        while len(judged) >= most:
+            judged.popitem(last=False)
+        judged[hashed] = self._monotonic() + _REJECTED_SECONDS
         return principal, True
+
+    async def _turn(self, peer: str) -> None:
+        """Wait until the store may be asked for a secret that was not let in before."""
+        seconds = self._lookups.take(peer, _TURN_SECONDS)
+        self._wait(seconds if seconds > _TURN_SECONDS else 0.0)
+        if seconds:
+            # Refused at once, a valid key would find each turn taken by one who guesses faster.
+            await asyncio.sleep(seconds)
 
     def _wait(self, seconds: float) -> None:
         if seconds > 0:
