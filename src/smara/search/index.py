@@ -104,7 +104,7 @@ class Index:
             session.run("UPDATE threads SET index_rows = 0, index_terms = 0")
             done = self._index_messages(session, 0, lambda done: progress and progress(done, total))
         self._database.close_idle()  # they may hold on to the tables that were there before
-        if is_damaged:
+        if is_damaged and self._database.kind == "sqlite":  # elsewhere the tables have new files
             self._database.vacuum()
         log.event("index.rebuilt", messages=done)
         return done
