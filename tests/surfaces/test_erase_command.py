@@ -148,6 +148,6 @@ def test_the_process_that_is_in_the_way_is_named_with_its_program(shop):
         assert "not yet all of their bytes" in held.err
         assert f"process {holder.pid} (python" in held.err
         holder.stdin.close()
-    assert "The file was written again." in call("doctor", "--fix").out
+    assert "They are gone now." in call("doctor", "--fix").out
     with open(shop, "rb") as file:
         assert b"Zebulon0" not in file.read()

@@ -117,7 +117,7 @@ def test_reader_that_holds_the_store_is_no_obstacle_to_the_rows(store):
     assert "LoginSchema" not in call("search", "LoginSchema").out
     assert held.code == 6
     assert "not yet their bytes" in call("doctor").out
-    assert "The file was written again." in call("doctor", "--fix").out
+    assert "They are gone now." in call("doctor", "--fix").out
     assert "bytes" not in call("doctor").out
     with open(store, "rb") as file:
         assert b"LoginSchema" not in file.read()
