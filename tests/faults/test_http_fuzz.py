@@ -309,6 +309,9 @@ def test_fuzzer_finds_a_bug_that_was_put_in(service, monkeypatch):
     def broken(*_: Any, **__: Any) -> Any:
         raise ZeroDivisionError
 
+    # A route reads its signature once in a process: not that of the mutant.
+    assert ROUTE_OF["tasks.list"].signature
+    assert ROUTE_OF["memories.list"].signature
     monkeypatch.setattr("smara.tasks.tasks.Tasks.list", broken)
     monkeypatch.setattr("smara.knowledge.memories.Memories.list", broken)
     with pytest.raises(AssertionError, match="seed"):

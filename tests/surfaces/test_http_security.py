@@ -20,7 +20,7 @@ from smara.requests.access import Access
 from smara.requests.models import Principal
 from smara.surfaces.http import address, guard
 from smara.surfaces.http.guard import Doorway, Limits, Rate
-from smara.surfaces.http.routes import ROUTES, Route
+from smara.surfaces.http.routes import ROUTE_OF, ROUTES, Route
 from smara.testing import FakeClock
 from tests.surfaces.http_server import Site, http_site
 from tests.surfaces.shell import DEADLINE_SECONDS, command, environment, smara
@@ -432,6 +432,7 @@ def test_error_tells_no_path_and_no_stack(site, monkeypatch):
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError(f"cannot read {__file__}")
 
+    assert ROUTE_OF["tasks.totals"].signature, "read once in a process, and not of this mutant"
     monkeypatch.setattr("smara.tasks.tasks.Tasks.totals", broken)
     reply = site.ask("GET", "/tasks/totals")
     assert (reply.status, reply.code) == (500, "bug")
