@@ -474,7 +474,7 @@ MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "jobs": (2, 16, 136),
     "meaning/arithmetic": (1, 8, 81),
     "fleet": (5, 46, 517),
-    "privacy": (37, 541, 6_024),
+    "privacy": (37, 541, 6_027),
     "prompt": (7, 55, 667),
     "requests": (4, 20, 170),
     "search/amend": (1, 10, 131),

@@ -83,6 +83,15 @@ def test_erased_message_leaves_no_trace_and_no_gap(memory):
     assert memory.memories.problems() == []
 
 
+@pytest.mark.parametrize("kind", ["threads", "messages", "tasks", "memories"])
+def test_an_id_that_no_database_can_store_is_not_found(memory, kind):
+    for name in ("\ud800", "a\x00"):
+        with pytest.raises(NotFoundError, match="not found"):
+            memory.privacy.plan_erase(**{kind: [name]})
+    for name in ("person", "path"):
+        assert not memory.privacy.plan_erase(**{name: "\ud800"}).chosen
+
+
 def test_what_else_was_said_is_observed_again(memory):
     first, _ = talk(memory)
     memory.privacy.erase(messages=[first.id])

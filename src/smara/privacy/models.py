@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from smara.core.clock import to_ms
+from smara.core.escape import to_storable
 from smara.core.startup.record import asdict, dataclass, field
 from smara.errors import InvalidInputError
 from smara.privacy.tables import BY_NAME
@@ -204,7 +205,9 @@ def erase_target(**given: Any) -> EraseTarget:
     """Return what to erase, checked."""
     since, until = (to_ms(given.pop(name), name) for name in ("since", "until"))
     for name in ("messages", "threads", "memories", "tasks"):
-        given[name] = tuple(given[name])
+        given[name] = tuple([to_storable(str(each)) for each in given[name]])
+    for name in ("person", "path"):
+        given[name] = given.get(name) and to_storable(str(given[name]))
     target = EraseTarget(**given, since_ms=since, until_ms=until)
     if not target.kinds:
         raise InvalidInputError("Name what to erase: a thread, a message, a person …")
